@@ -1,9 +1,9 @@
-"""Time rank aggregation against NumPy broadcasting and pwlistorder, and Kemeny against its bars.
+"""Compare rank aggregation with NumPy broadcasting and pwlistorder, and Kemeny with its limits.
 
 `python benchmarks/aggregation.py` prints the tables and writes them to
-docs/benchmarks-aggregation.md (half a minute); `--quick` leaves out the slowest and writes nothing.
-With PRIVRANK_SURVEYS=<folder> in the environment KwikSort also sorts the pairs of its sushi.csv
-(rankings as ranks, one column per item).
+docs/benchmarks-aggregation.md (half a minute); `--quick` omits the slowest and writes nothing.
+With PRIVRANK_SURVEYS=<folder> in the environment, KwikSort also sorts the pairs of sushi.csv in
+this folder (rankings as ranks, one column per item).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ print(now("VmHWM") - before)
 
 
 def extra_memory(n: int, m: int, which: str) -> float | None:
-    """Return by how many MB the memory of a process rises at its peak; None if not on Linux."""
+    """Return the increase in MB of a process's memory at its peak; None if not on Linux."""
     if not Path("/proc/self/clear_refs").exists():
         return None
     command = [sys.executable, "-c", MEMORY, str(n), str(m), which]
@@ -162,14 +162,14 @@ def main() -> None:
     warnings.simplefilter("ignore", pr.PrivrankWarning)
     rng = np.random.default_rng(7)
     lines = [
-        "| work | privrank, s | other | other, s | ratio | bar |",
+        "| task | privrank, s | alternative | alternative, s | ratio | required ratio |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
             f"| {work} | {ours:.6f} | {other} | {theirs:.6f} | {theirs / ours:.1f} | {bar} |"
             for work, ours, other, theirs, bar in against(rng, quick)
         ),
         "",
-        "| work | privrank, s | bar, s |",
+        "| task | privrank, s | limit, s |",
         "| --- | --- | --- |",
         *(f"| {work} | {ours:.4f} | {bar} |" for work, ours, bar in alone(rng)),
     ]
@@ -180,7 +180,7 @@ def main() -> None:
     if memory[0][2] is not None:
         lines += [
             "",
-            "| peak memory beyond the rankings, MB | privrank | NumPy broadcasting | bar |",
+            "| peak memory beyond the rankings, MB | privrank | NumPy broadcasting | limit |",
             "| --- | --- | --- | --- |",
             *(
                 f"| pair counts of {n:,} rankings of {m} items | {ours:.1f} | {theirs:.1f} | 1 |"
@@ -193,9 +193,9 @@ def main() -> None:
         packages = ", ".join(f"{name} {version(name)}" for name in names)
         head = (
             f"# Benchmarks of rank aggregation\n\nCommand `make bench`, {datetime.date.today()}, "
-            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. The "
-            f"least processor times of several runs in one process after an uncounted first one, "
-            f"which compiles.\n\n"
+            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. "
+            f"Minimum CPU time over several runs in one process, after a first run that compiles "
+            f"and is not counted.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n")
 

@@ -1,7 +1,7 @@
-"""Time permutation tests of two samples, and one of rankings against hyppo's kernel test.
+"""Measure the time of permutation tests, and compare one with the kernel test of hyppo.
 
 `python benchmarks/closeness.py` prints the tables and writes them to docs/benchmarks-closeness.md
-(a minute, most of it to import and run hyppo); `--quick` writes nothing.
+(a minute, most of it for hyppo); `--quick` writes nothing.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def main() -> None:
         ("5 x 1,000,000 choices of 720, largest TV of two", 3, lambda: of_choices(five, "TV")),
     ]
     lines = [
-        "| private p-value with 999 permutations | privrank, s | bar, s |",
+        "| private p-value with 999 permutations | privrank, s | limit, s |",
         "| --- | --- | --- |",
         *(f"| {work} | {seconds(call, 3):.3f} | {bar} |" for work, bar, call in alone),
     ]
@@ -120,7 +120,7 @@ def main() -> None:
     theirs = seconds(lambda: hyppo_pvalue(*small), 1)
     lines += [
         "",
-        "| work | privrank, s | hyppo, s | ratio | bar |",
+        "| task | privrank, s | hyppo, s | ratio | required ratio |",
         "| --- | --- | --- | --- | --- |",
         f"| MMD, 2 x 500 rankings of 100 items, 99 permutations | {ours:.4f} | {theirs:.2f} | "
         f"{theirs / ours:.0f} | 20 |",
@@ -131,10 +131,10 @@ def main() -> None:
         packages = ", ".join(f"{name} {version(name)}" for name in names)
         head = (
             f"# Benchmarks of permutation tests\n\nCommand `make bench`, {datetime.date.today()}, "
-            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. Medians "
-            f"of several runs in one process after an uncounted first one, which compiles; secure "
-            f"permutations and noise. hyppo computes a p-value without privacy, once after an "
-            f"uncounted run.\n\n"
+            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. Median "
+            f"wall-clock time of several runs in one process, after a first run that compiles and "
+            f"is not counted, with secure permutations and noise. hyppo computes a p-value without "
+            f"privacy, in one run after a run that is not counted.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n")
 

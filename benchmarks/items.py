@@ -1,7 +1,7 @@
-"""Time the summary and the figure of fits of 1,000 items, by design and unit.
+"""Measure the time of the summary and the figure of fits of 1,000 items, by design and unit.
 
 `python benchmarks/items.py` prints the table and writes it to docs/benchmarks-items.md (a minute);
-`--quick` takes 60 items and writes nothing.
+`--quick` uses 60 items and writes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RUNS = 5
 
 
 def afresh(result: pr.BTLResult, work: Callable[[Any], object]) -> float:
-    """Return the median time of work on a result that has computed nothing yet."""
+    """Return the median time of work on a result without cached computations."""
     text = result.to_json()
     copies = [pr.from_json(text) for _ in range(RUNS + 1)]
     return seconds(lambda: work(copies.pop()), RUNS)
@@ -62,11 +62,12 @@ def main() -> None:
         head = (
             f"# Benchmarks of many items\n\nCommand `make bench`, {datetime.date.today()}, "
             f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}, "
-            f"{os.cpu_count()} cores. Summary and figure of fits of {items:,} items to {rows:,} "
-            f"rows at epsilon 1, medians of {RUNS} in one process after an uncounted one, each of "
-            f"a result that was read from its archive and has computed nothing yet. *Identified* "
-            f"are items that the released comparisons connect with others: with few comparisons of "
-            f"a pair, a private design's noise leaves few.\n\n"
+            f"{os.cpu_count()} cores. Times for the summary and the figure of a fit of {items:,} "
+            f"items to {rows:,} rows at epsilon 1. They are medians of {RUNS} runs in one process, "
+            f"after a first run that is not counted. Each run uses a result that was just read "
+            f"from its archive. The column *identified* gives the number of items that the "
+            f"released comparisons connect with others. With few comparisons of each pair, the "
+            f"noise of a private design leaves few items identified.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 

@@ -1,7 +1,7 @@
-"""Time the ranking loops against scipy.stats.kendalltau, and the Mallows model against its bars.
+"""Compare the ranking loops with scipy.stats.kendalltau, and the Mallows model with its limits.
 
 `python benchmarks/rankings.py` prints the tables and writes them to docs/benchmarks-rankings.md
-(some seconds); `--quick` writes nothing.
+(a few seconds); `--quick` writes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
 
     rows = []
     for m, bar in ((1000, 3), (10_000, 2)):
-        # many pairs: on the same one again and again the processor would predict every branch
+        # many pairs: on a single repeated pair the processor would predict every branch
         pairs = pr.Mallows(m, 1.0).rvs(400, rng).reshape(200, 2, m)
         ours = seconds(lambda pairs=pairs: [kernels.discordant_pairs(*pair) for pair in pairs], 5)
         theirs = seconds(lambda pairs=pairs: [kendalltau(*pair) for pair in pairs], 3)
@@ -51,14 +51,14 @@ def main() -> None:
         ("100 Mallows rankings of 10,000 items", seconds(lambda: big.rvs(100, rng), 5), 1),
     ]
     lines = [
-        "| work | privrank, s | scipy.stats.kendalltau, s | ratio | bar |",
+        "| task | privrank, s | scipy.stats.kendalltau, s | ratio | required ratio |",
         "| --- | --- | --- | --- | --- |",
         *(
             f"| {work} | {ours:.6f} | {theirs:.6f} | {theirs / ours:.1f} | {bar} |"
             for work, ours, theirs, bar in rows
         ),
         "",
-        "| work | privrank, s | bar, s |",
+        "| task | privrank, s | limit, s |",
         "| --- | --- | --- |",
         *(f"| {work} | {ours:.3f} | {bar} |" for work, ours, bar in alone),
     ]
@@ -67,9 +67,9 @@ def main() -> None:
         packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
         head = (
             f"# Benchmarks of rankings\n\nCommand `make bench`, {datetime.date.today()}, "
-            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. Medians "
-            f"of several runs in one process after an uncounted first one, which compiles; "
-            f"kendalltau also computes a p-value.\n\n"
+            f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. Median "
+            f"wall-clock time of several runs in one process, after a first run that compiles and "
+            f"is not counted. kendalltau also computes a p-value.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n")
 

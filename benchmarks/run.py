@@ -1,9 +1,9 @@
-"""Time privrank against other packages on the same work, in one run; ratios are what counts.
+"""Compare running times of privrank and other packages on the same tasks in one run.
 
-`python benchmarks/run.py` prints the table and writes it to docs/benchmarks.md. Frames have what
-users have: names of items in string columns; fits have default options and secure noise. The
-slowest peer, choix.opt_pairwise, takes about half a minute; `--quick` leaves it out and writes
-nothing.
+`python benchmarks/run.py` prints the table and writes it to docs/benchmarks.md. Interpret the
+ratios rather than the times. Frames resemble those of users, with item names in string columns.
+Fits use default options and secure noise. The slowest alternative, choix.opt_pairwise, takes about
+half a minute; `--quick` omits it and writes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def item_names(items: int) -> list[str]:
 
 
 def comparisons(items: int, rows: int) -> tuple[pd.DataFrame, list[tuple[int, int]]]:
-    """Return random comparisons as a long frame and as the (winner, loser) tuples choix takes."""
+    """Return random comparisons as a long frame and as (winner, loser) tuples for choix."""
     rng = np.random.default_rng(7)
     theta = rng.standard_normal(items)
     first = rng.integers(0, items, rows)
@@ -50,7 +50,7 @@ def comparisons(items: int, rows: int) -> tuple[pd.DataFrame, list[tuple[int, in
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the median time of a call, after one that is not counted."""
+    """Return the median time of a call, after a first call that is not timed."""
     work()
     times = []
     for _ in range(repeats):
@@ -61,7 +61,7 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def processor_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the least processor time of a call, after one that is not counted."""
+    """Return the smallest processor time of a call, after a first call that is not timed."""
     work()
     times = []
     for _ in range(repeats):
@@ -79,7 +79,7 @@ def fit(frame: pd.DataFrame, items: int) -> pr.BTLResult:
 
 
 def import_time(module: str) -> float:
-    """Return the median time of a fresh interpreter that imports a module, less an idle one."""
+    """Return the median time of a new interpreter that imports a module, minus an idle one."""
 
     def run(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True), 5)
@@ -99,14 +99,14 @@ print(time.process_time() - started)
 
 
 def client_seconds() -> float:
-    """Return how long a respondent's device takes from NumPy to a report, the least of three."""
+    """Return the time of a respondent's device from NumPy to a report, the smallest of three."""
     protocol = pr.local.SubRanking(["tea", "coffee", "milk", "water"], 1.0).to_json()
     call = [sys.executable, "-c", DEVICE, protocol]
     return min(float(subprocess.check_output(call, text=True)) for _ in range(3))
 
 
 def check_limits() -> None:
-    """Stop where work that users wait for takes several times as long as it did."""
+    """Fail if a task takes several times as long as when its limit was set."""
     rng = np.random.default_rng(0)
     ranks = pd.DataFrame(np.argsort(rng.random((3000, 40)), axis=1) + 1).rename(columns=str)
     full = np.argsort(rng.random((100_000, 20)), axis=1) + 1.0
@@ -165,14 +165,14 @@ def main() -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
     lines = [
-        "| work | privrank, s | peer | peer, s | ratio | bar |",
+        "| task | privrank, s | alternative | alternative, s | ratio | required ratio |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
-            f"| {work} | {ours:.4f} | {peer} | {theirs:.3f} | {theirs / ours:.1f} | {bar:.2g} |"
+            f"| {work} | {ours:.4f} | {peer} | {theirs:.3f} | {theirs / ours:.1f} | {bar:.3g} |"
             for work, ours, peer, theirs, bar in rows
         ),
         f"| 10,000 items, 1,000,000 comparisons: frame of strings to private fit | {elapsed:.2f} | "
-        f"(bar: 3 s, 2 GB) | | peak of this run {memory:.2f} GiB | |",
+        f"(limits: 3 s, 2 GB) | | peak memory of this run {memory:.2f} GiB | |",
     ]
     print("\n".join(lines))
     if not quick:
@@ -182,10 +182,10 @@ def main() -> None:
         head = (
             f"# Benchmarks\n\nCommand `make bench`, {datetime.date.today()}, "
             f"privrank {pr.__version__}, Python {platform.python_version()}, {packages}. "
-            f"The least processor times of several runs in one process, opt_pairwise and the last "
-            f"row once; medians of the time on the clock for imports. The ratio is the peer's time "
-            f"over ours. choix starts from ready-made tuples, privrank from strings, with default "
-            f"options and secure noise.\n\n"
+            f"Minimum CPU time over several runs in one process (opt_pairwise and the last row: "
+            f"one run). Import times are median wall-clock times. The ratio is the time of the "
+            f"alternative divided by the time of privrank. choix starts from prepared tuples. "
+            f"privrank starts from strings, with default options and secure noise.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n")
 

@@ -1,14 +1,14 @@
-"""Time fits of respondents as rows, respondents, items and parts grow, beside a bare group-by.
+"""Measure the time of fits by number of rows, respondents, items and parts.
 
-`python benchmarks/scale.py` makes answers in a temporary folder of Parquet files, fits worths to
-them in processes of their own, and writes docs/benchmarks-scale.md: seconds on the clock, their
-ratio to the seconds in which DuckDB groups the same rows, and the peak of the memory. One size
-grows at a time; the last lines are the exponents of time in each, by least squares. `--rows 1e7 1e8
---engines duckdb` takes others, and then grows rows alone and writes nothing; so does `--quick`.
-With `--runs 5` every time is the median of so many processes.
+`python benchmarks/scale.py` simulates answers in a temporary folder of Parquet files, fits worths
+to them in separate processes, and writes docs/benchmarks-scale.md: wall-clock times, their ratio to
+the time in which DuckDB groups the same rows, and peak memory. One size varies at a time, and the
+exponent of time in this size is estimated by least squares. `--rows 1e7 1e8 --engines duckdb` sets
+other sizes and engines; it varies only rows and writes nothing. `--quick` also writes nothing. With
+`--runs 5` every time is the median over 5 processes.
 
-With dask (where distributed is installed) and spark (where a JVM is) rows grow once more, read by
-two workers that are processes of their own, so that the memory is the driver's alone.
+For dask (if distributed is installed) and spark (if a JVM is installed), rows vary again, with two
+workers in separate processes, to measure the memory of the driver alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENGINES = ("pandas", "polars", "pyarrow", "duckdb", "dask", "spark")
 
 @dataclass(frozen=True)
 class Work:
-    """What is fitted: rows of respondents about items, read by an engine, in parts."""
+    """A task: rows of respondents about items, read by an engine, in parts."""
 
     rows: int = 1_000_000
     respondents: int = 100_000
@@ -48,9 +48,9 @@ class Work:
     engine: str = "duckdb"
     unit: str = "respondent"
     apart: bool = False
-    """Whether the workers of a cluster are processes of their own."""
+    """Whether the workers of a cluster are separate processes."""
     runs: int = 1
-    """Processes that do the same, of whose seconds the median counts."""
+    """Number of repeated processes; the median of their times is reported."""
 
     @property
     def name(self) -> str:
@@ -59,14 +59,14 @@ class Work:
 
 
 class Cost(NamedTuple):
-    """What a piece of work took: seconds on the clock, and gigabytes."""
+    """The cost of a fit: elapsed seconds, and gigabytes."""
 
     seconds: float
     memory: float
 
 
 def write(folder: Path, work: Work) -> None:
-    """Write random answers, in files of at most five million."""
+    """Write random answers, in files of at most five million rows."""
     import duckdb
 
     files = max(4, work.rows // 5_000_000)
@@ -124,7 +124,7 @@ def opened(work: Work, folder: Path) -> object:
 
 
 def warm_up(work: Work) -> None:
-    """Import what the work needs, and start its engine, by a fit of few rows."""
+    """Import all modules and start the engine, by a fit of a few rows."""
     with tempfile.TemporaryDirectory() as name:
         few = replace(work, rows=4000, respondents=400, items=10)
         write(Path(name) / few.name, few)
@@ -143,7 +143,7 @@ def group_by(folder: Path, unit: str) -> None:
 
 
 def fit(folder: Path, work: Work) -> None:
-    """Fit worths with all that a default fit releases; of respondents five rows count."""
+    """Fit worths with all default releases; five rows per respondent are used."""
     import privrank as pr
     from privrank.encode import frames
 
@@ -157,7 +157,7 @@ def fit(folder: Path, work: Work) -> None:
 
 
 def run(folder: Path, work: Work) -> None:
-    """Do the work, in a process of its own, and print what it took."""
+    """Run a fit in a separate process, and print its cost."""
     warm_up(work)
     start = time.perf_counter()
     group_by(folder, work.unit) if work.engine == "bare" else fit(folder, work)
@@ -169,14 +169,14 @@ def run(folder: Path, work: Work) -> None:
 
 
 def jvm_memory() -> int:
-    """Return the peak of the memory of Spark's half of the driver, in kilobytes."""
+    """Return the peak memory of Spark's part of the driver, in kilobytes."""
     import pyspark
     from pyspark import SparkContext
 
     context = SparkContext.getOrCreate()
     process = context._gateway.proc.pid
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    # what its workers log, beside the package
+    # the log of its workers, next to the package
     logs = Path(pyspark.__file__).parent / "work" / context.applicationId
     context.stop()
     shutil.rmtree(logs, ignore_errors=True)
@@ -184,7 +184,7 @@ def jvm_memory() -> int:
 
 
 def measured(folder: Path, work: Work) -> Cost:
-    """Return what a piece of work takes."""
+    """Return the cost of a fit."""
     if not (answers := folder / work.name).exists():
         write(answers, work)
     command = [sys.executable, __file__, "--run", str(answers), repr(work)]
@@ -197,8 +197,8 @@ def measured(folder: Path, work: Work) -> Cost:
 
 
 def table(folder: Path, works: list[Work]) -> tuple[list[str], list[Cost]]:
-    """Return rows of a table of these works, and what each took."""
-    head = "| engine | unit | rows | respondents | items | parts | s | of bare | GB |"
+    """Return the rows of a table of these fits, and their costs."""
+    head = "| engine | unit | rows | respondents | items | parts | s | ratio | GB |"
     lines, costs, bare = [head, "| --- " * 9 + "|"], [], {}
     print(*lines, sep="\n", flush=True)
     for work in works:
@@ -217,13 +217,13 @@ def table(folder: Path, works: list[Work]) -> tuple[list[str], list[Cost]]:
 
 
 def exponent(sizes: list[int], costs: list[Cost]) -> float:
-    """Return the power of a size that time grows by."""
+    """Return the exponent of time in a size."""
     seconds = [cost.seconds for cost in costs]
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def growth(base: Work) -> dict[str, list[Work]]:
-    """Return works of growing sizes, one at a time."""
+    """Return fits of increasing size, one size at a time."""
     steps = (1, 3, 10)
     return {
         "rows": [replace(base, rows=base.rows * k, respondents=base.rows * k // 10) for k in steps],
@@ -260,14 +260,16 @@ def main() -> None:
                 ]
                 _, costs = table(folder, works)
                 if len(sizes) > 1:
-                    print(f"time grows with rows to the power of {exponent(sizes, costs):.2f}")
+                    print(
+                        f"time is proportional to rows to the power of {exponent(sizes, costs):.2f}"
+                    )
             return
         text = []
         for what, works in growth(base).items():
             lines, costs = table(folder, works)
             power = exponent([getattr(work, what) for work in works], costs)
             text += [f"## More {what}", "", *lines, ""]
-            text += [f"Time grows with {what} to the power of {power:.2f}.", ""]
+            text += [f"Time is proportional to {what} to the power of {power:.2f}.", ""]
         jvm = find_spec("pyspark") and shutil.which("java")
         engines = [engine for engine in ENGINES if engine != "spark" or jvm]
         works = [replace(base, engine=engine) for engine in engines]
@@ -285,14 +287,14 @@ def main() -> None:
         packages = [f"{name} {version(name)}" for name in packages if find_spec(name)]
         head = (
             f"# Benchmarks of many rows\n\nCommand `make bench`, {datetime.date.today()}, Python "
-            f"{platform.python_version()}, {', '.join(packages)}. Every fit runs in a process of "
-            f"its own, after one of 4,000 rows, so that imports are not on the clock: it opens a "
-            f"folder of Parquet, counts, spends and releases all that a default fit does; of a "
-            f"respondent five rows are drawn. *Of bare* is the ratio to the time in which DuckDB "
-            f"groups the same rows by respondent, items and outcome (without the respondent where "
-            f"the unit is a row). Memory is the largest that the process had; that of the workers "
-            f"of Spark is not in it. *Driver's memory* is that of the process that fits, with "
-            f"Spark's JVM, where two workers are processes of their own.\n\n"
+            f"{platform.python_version()}, {', '.join(packages)}. Every fit runs in a separate "
+            f"process, after a fit of 4,000 rows, to exclude import times. It opens a folder of "
+            f"Parquet files, counts, spends, and releases what a default fit releases. Five rows "
+            f"of each respondent are selected. The column *ratio* is relative to the time in which "
+            f"DuckDB groups the same rows by respondent, items and outcome (without the respondent "
+            f"if the unit is a row). Memory is the peak memory of the process, without the workers "
+            f"of Spark. The section *Driver's memory* has the memory of the main process, "
+            f"including the JVM of Spark, with two workers in separate processes.\n\n"
         )
         OUT.write_text(head + "\n".join(text), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Time the private test of uniformity: a full fit, and the draws of its null table.
+"""Measure the time of the private test of uniformity and of the draws of its null table.
 
 `python benchmarks/uniformity.py` prints the table and writes it to docs/benchmarks-uniformity.md
 (under a minute); `--quick` writes nothing.
@@ -37,7 +37,7 @@ def main() -> None:
         def fit(frame: pd.DataFrame = frame, draws: int = draws) -> None:
             pr.UniformityTest(frame).fit(1.0, draws=draws)
 
-        fit()  # the null table is kept from here on
+        fit()  # the null table is cached from here on
         rows.append((f"private test of {N:,} rankings of {m:,} items", seconds(fit, 5), fit_bar))
         statistic = of_rankings(N, m, 1.0).simulated
 
@@ -59,7 +59,7 @@ def main() -> None:
         ("half opposite blocks, half uniform", seconds(lambda: adverse.value(mixed, ()), 3), "")
     )
     lines = [
-        "| work | privrank, s | bar, s |",
+        "| task | privrank, s | limit, s |",
         "| --- | --- | --- |",
         *(f"| {work} | {ours:.4f} | {bar} |" for work, ours, bar in rows),
     ]
@@ -69,11 +69,11 @@ def main() -> None:
         head = (
             f"# Benchmarks of the test of uniformity\n\nCommand `make bench`, "
             f"{datetime.date.today()}, privrank {pr.__version__}, Python "
-            f"{platform.python_version()}, {packages}. Medians of several runs in one process "
-            f"after an uncounted first one, with one BLAS thread. A test reads its frame, computes "
-            f"the certified statistic, draws secure noise and computes the p-value; its null table "
-            f"is kept from before. The last rows are data far from any model, on which the "
-            f"certificate takes longest.\n\n"
+            f"{platform.python_version()}, {packages}. Median wall-clock time of several runs in "
+            f"one process, after a first run that is not counted, with one BLAS thread. A test "
+            f"reads its frame, computes the certified statistic, draws secure noise and computes "
+            f"the p-value. The null table is taken from the cache. The data of the last rows are "
+            f"far from any model, where the certificate takes longest.\n\n"
         )
         OUT.write_text(head + "\n".join(lines) + "\n")
 

@@ -1,6 +1,6 @@
 """Rankings and paired comparisons under differential privacy, in the statsmodels idiom.
 
-Names are loaded when first used, so that ``import privrank`` costs next to nothing.
+Names are loaded on first use, which keeps ``import privrank`` fast.
 """
 
 from __future__ import annotations

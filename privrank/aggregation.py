@@ -1,4 +1,4 @@
-"""Private rank aggregation: a consensus order, and which places of it are certain."""
+"""Private rank aggregation: a consensus ranking with rank confidence sets."""
 
 from __future__ import annotations
 
@@ -39,58 +39,63 @@ ReportsMethod = Literal["auto", "kwiksort"]
 
 
 class PrivateRankAggregation:
-    """A consensus order of rankings under differential privacy.
+    """Consensus ranking under differential privacy.
 
-    Which order agrees best with everybody's ranking, and which of its places are certain?
-
-    This holds if respondents are independent of each other (else respondent= names their family
-    or class) and who answers does not depend on the answer. What comes about otherwise:
-    :doc:`assumptions </assumptions>`. With ``target="sample"`` what is said of pairs and
-    scores is said of these rankings alone.
+    Which order agrees best with all rankings, and which of its ranks are established?
 
     Parameters
     ----------
     rankings : data frame or ndarray of shape (n, m)
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
-        They are complete and without ties unless `ties` and `missing` say otherwise.
-        `privrank.as_rankings` makes one of other forms.
+        They are complete and without ties unless `ties` and `missing` allow exceptions.
+        :func:`privrank.as_rankings` converts other forms.
     items : sequence of str, optional
-        The item columns; by default every column but the respondent's.
+        The item columns; by default every column except `respondent`.
     respondent : str, optional
-        Column, or pandas index level, that names the respondent of each row. The unit of privacy
-        is then a respondent with all their rows, whose mean counts as one vote on every pair.
+        Column, or pandas index level, that identifies the respondent of each row. The unit of
+        privacy is then a respondent with all their rows, whose mean is one vote on every pair.
     max_rows : int, default 1
         Public bound on the rows of a respondent, at most 10.
     ties : bool, default False
-        Whether items may share a rank, which then is half a vote for each order of the two; public.
+        Whether items may share a rank (public). A shared rank is half a vote for each order of the
+        two items.
     missing : {"bottom", "half"}, optional
-        What a missing cell means; public. ``"bottom"``: the item is below all that the ranking
-        lists, and tied with the others it leaves out, as in a list of the five best. ``"half"``:
-        nothing is known of the item, half a vote for each order of it and any other; an item that
-        many leave out then is at about one half against all. By default no cell may be missing.
+        The meaning of a missing cell (public). ``"bottom"``: the item is below all items that the
+        ranking lists, and tied with the other unlisted items (a top-5 list). ``"half"``:
+        nothing is known about the item, which is half a vote for each order of this and any other
+        item; the pairwise fractions of an item that many rankings omit are then close to one half.
+        By default missing cells are refused.
 
     Raises
     ------
     ValueError, TypeError
-        If the frame or an argument breaks a rule.
+        If the frame or an argument violates a rule.
 
     See Also
     --------
-    privrank.as_rankings : Brings lists, orders and ties into the form of ranks.
-    privrank.UniformityTest : Whether there is any consensus.
-    privrank.pool : Several consensuses as one.
-    privrank.kemeny_score : Appraises an order, without privacy.
+    privrank.as_rankings : Convert lists, orders and ties to ranks.
+    privrank.UniformityTest : Test that all rankings are equally likely.
+    privrank.pool : Pool several consensus rankings.
+    privrank.kemeny_score : Evaluate an order, without privacy.
 
     Notes
     -----
-    **Privacy.** Neighbours replace one unit; the number of units is public. Everything comes from
-    noisy pair counts, noisy Borda totals, or one order; see :mod:`privrank.mechanisms.aggregation`.
+    **Assumptions.** Independent respondents (if families or classes answer alike, name the family
+    or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
+    on the answer). With ``target="sample"`` none of this is assumed: pairs and scores then describe
+    these rankings only. For the consequences of violations, see
+    :doc:`assumptions </assumptions>`.
 
-    **Statistic.** The default releases what is predicted to lose least at these numbers of items
-    and units and this epsilon and delta (:mod:`privrank.plans.aggregation`). That may be the counts
-    of all pairs, which are shrunken as far as noise explains them
-    (:mod:`privrank.consensus.rules`); the consensus is the order with the fewest disagreements
-    (Kemeny's). Or it is Borda totals, whose noise is less, for an order by mean rank.
+    **Privacy.** Neighbours replace one unit; the number of units is public. All results are
+    computed from noisy pair counts, noisy Borda totals, or one order; see
+    :mod:`privrank.mechanisms.aggregation`.
+
+    **Statistic.** By default the statistic with the least predicted loss is released; the
+    prediction depends on the numbers of items and units, epsilon and delta
+    (:mod:`privrank.plans.aggregation`). The first candidate is the counts of all pairs, shrunken to
+    a degree that depends on the noise (:mod:`privrank.consensus.rules`); the consensus is the order
+    with the fewest disagreements (Kemeny's). The second is Borda totals, which need less noise and
+    give an order by mean rank.
 
     References
     ----------
@@ -144,7 +149,7 @@ class PrivateRankAggregation:
         missing: Missing | None = None,
         **arguments: Any,
     ) -> Self:
-        """Build the model from a formula that names the item columns.
+        """Build the model from a formula with the item columns.
 
         Parameters
         ----------
@@ -155,7 +160,7 @@ class PrivateRankAggregation:
         ties : bool, default False
             Whether items may share a rank.
         missing : {"bottom", "half"}, optional
-            What a missing cell means.
+            The meaning of a missing cell.
         **arguments
             `respondent` and `max_rows`.
 
@@ -175,8 +180,8 @@ class PrivateRankAggregation:
         encoded = sample_of_formula(formula, data, arguments, "consensus")
         if encoded.sample.kind != "rankings":
             raise ValueError(
-                f"formula must name at least two item columns on its left, got {formula!r}: write "
-                f"'a + b + c ~ 1'."
+                f"formula must name at least two item columns on its left-hand side, got "
+                f"{formula!r}. Write 'a + b + c ~ 1'."
             )
         return cls(encoded)
 
@@ -197,38 +202,41 @@ class PrivateRankAggregation:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> AggregationResult:
-        """Spend `epsilon` once and return the consensus.
+        """Compute the consensus under differential privacy.
+
+        The fit uses `epsilon` and `delta` once.
 
         Parameters
         ----------
         epsilon : float
             Privacy budget to spend; ``numpy.inf`` for the non-private consensus.
         delta : float, default 0
-            Privacy delta. A small one, such as 1e-6, makes Gaussian noise possible, which is much
-            less from about 20 items on, and for the sorts less from about 5. ``"pairs-laplace"``
-            and ``"exponential"``, which gain next to nothing by it, refuse one.
+            Privacy delta. A small positive value, such as 1e-6, permits Gaussian noise. This has
+            much less noise than Laplace noise for about 20 items or more; the sorting methods gain
+            for about 5 items or more. ``"pairs-laplace"`` and ``"exponential"`` gain little and
+            refuse a positive delta.
         method : str, default "auto"
-            ``"auto"``: the least predicted loss among pair counts with either kind of noise, and
-            Kemeny's order of them shrunken, and Borda totals with either kind of noise.
-            ``"kemeny"``: Kemeny's order of the noisy counts as they are. ``"borda"``: the order of
-            noisy Borda totals, which says nothing about single pairs. To compare with:
-            ``"pairs-laplace"``, ``"kwiksort"``, ``"kwiksort-hay"`` and, for at most 20 items,
-            ``"exponential"``; the last three release an order alone. Non-private only:
+            ``"auto"``: the least predicted loss among pair counts and Borda totals, each with
+            either kind of noise; the order of pair counts is Kemeny's order after shrinkage.
+            ``"kemeny"``: Kemeny's order of the noisy pair counts without shrinkage. ``"borda"``:
+            the order of noisy Borda totals, which gives no information about single pairs. For
+            comparison: ``"pairs-laplace"``, ``"kwiksort"``, ``"kwiksort-hay"`` and, for at most 20
+            items, ``"exponential"``; the last three release an order alone. Non-private only:
             ``"copeland"`` and ``"local-search"``.
         releases : {"auto", "pairs"}
-            ``"pairs"`` has ``"auto"`` release pair counts, for statements about pairs, also where
-            Borda totals would lose less.
+            With ``"pairs"``, method ``"auto"`` releases pair counts even if Borda totals have less
+            predicted loss. Pair counts are needed for pairwise fractions.
         score_share : float, default 0
             Share of the budget for the Kemeny score of the consensus, 0 or 0.05 to 0.5. The score
-            needs noise of its own, as the order fits the noise of the counts it was found in.
+            needs independent noise, because the order is fitted to the noise of the counts.
         target : {"population", "sample"}
-            What intervals are about: the population the units were drawn from, or these units.
+            The target of intervals: the population from which the units were drawn, or these units.
         alpha : float, default 0.05
             One minus the confidence level.
         budget : Budget, optional
-            Ledger to reserve from.
+            Ledger from which the fit reserves its budget.
         rng : numpy.random.Generator, optional
-            Seeded noise for studies; None, the default, is secure noise.
+            Generator for seeded noise, for studies only. None, the default: secure noise.
 
         Returns
         -------
@@ -237,14 +245,15 @@ class PrivateRankAggregation:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            With a short message, before any budget is spent.
+            Before any budget is spent.
         FitError
-            If numerics fail after that: holds the release, which `from_release` reads for nothing.
+            If inference fails after the release. The release is stored in the exception, and
+            `from_release` computes the result from it at no additional privacy cost.
 
         See Also
         --------
-        privrank.AggregationResult : What is returned.
-        privrank.power.AggregationPower : How far an order will be from the best one.
+        privrank.AggregationResult : Results of the aggregation.
+        privrank.power.AggregationPower : Expected accuracy of a design.
 
         Examples
         --------
@@ -281,16 +290,16 @@ class PrivateRankAggregation:
     def from_release(
         release: Release, *, alpha: float = 0.05, target: Target = "population"
     ) -> AggregationResult:
-        """Read a release that was paid for already; nothing more is spent.
+        """Compute the result from an existing release, at no additional privacy cost.
 
         Parameters
         ----------
         release : Release
-            From a fit of this class.
+            The release of a fit of this class.
         alpha : float, default 0.05
             One minus the confidence level.
         target : {"population", "sample"}
-            What intervals are about.
+            The target of intervals; see :meth:`fit`.
 
         Returns
         -------
@@ -304,12 +313,12 @@ class PrivateRankAggregation:
         """
         check_release(release)
         checks.check_choice("target", target, Target)
-        # of pairs and scores, by whichever release; without an order it is none of ours
+        # pairwise fractions and scores for any method; every release of this class has an order
         stated = statements_of(release)
         if ORDER not in release.parts:
             raise ValueError(
-                f"release must hold an order, as PrivateRankAggregation makes it, and this one is "
-                f"of {release.mechanism}."
+                f"release must contain an order and be from PrivateRankAggregation, but it is of "
+                f"{release.mechanism}."
             )
         return AggregationResult(
             release=release,
@@ -328,25 +337,26 @@ class PrivateRankAggregation:
         target: Target = "population",
         rng: np.random.Generator | None = None,
     ) -> AggregationResult:
-        """Estimate the consensus from reports of a local protocol, which nobody holds raw.
+        """Estimate the consensus from a tally of local reports.
 
         Parameters
         ----------
         tally : Tally
-            Reports as ``protocol.tally(reports)`` counts them, of a protocol that asks everybody
-            for a random part of their ranking. Those of :class:`privrank.local.Comparisons` have
-            to be without ties, those of :class:`privrank.local.PairBits` of private pairs.
+            Local reports, counted by ``protocol.tally(reports)``. The protocol asks each respondent
+            for a random part of their ranking. Reports of :class:`privrank.local.Comparisons` must
+            have no ties, and reports of :class:`privrank.local.PairBits` must be of private pairs.
         method : {"auto", "kwiksort"}
-            How the order is found; all else is the same. ``"kwiksort"``, to compare with, is that
-            of LDP-KwikSort, KwikSort by the majorities of the estimated fractions of pairs.
+            Algorithm for the order; all other results are the same. ``"kwiksort"`` (for comparison)
+            is LDP-KwikSort: KwikSort by the majorities of the estimated pairwise fractions.
         alpha : float, default 0.05
             One minus the confidence level.
         target : {"population", "sample"}
-            What intervals are about. They hold for both alike: among the respondents themselves
-            fractions and scores vary less.
+            The target of intervals. The intervals are valid for both targets, because fractions and
+            scores vary less among the respondents themselves.
         rng : numpy.random.Generator, optional
-            Draws the pivots of ``"kwiksort"``, and the order of equal items. If it is left out,
-            both are a public random order, the same for all surveys of as many items.
+            Generator for the pivots of ``"kwiksort"`` and the order of equal items. By default both
+            follow a public random order, which is the same for all surveys with the same number of
+            items.
 
         Returns
         -------
@@ -355,22 +365,23 @@ class PrivateRankAggregation:
         Raises
         ------
         ValueError, TypeError
-            If the tally or an argument breaks a rule, and for ``"kwiksort"`` of reports that say
-            nothing about pairs.
+            If the tally or an argument violates a rule, or if ``"kwiksort"`` is applied to reports
+            without information about pairs.
 
         See Also
         --------
-        privrank.local.SubRanking : A protocol of such reports.
+        privrank.local.SubRanking : Protocol in which each respondent ranks some of the items.
 
         Notes
         -----
-        **Privacy.** Every report is epsilon-private by itself
-        (:class:`privrank.local.responses.SubsetResponse`); all that is computed from them is
+        **Privacy.** Each local report is epsilon-differentially private
+        (:class:`privrank.local.responses.SubsetResponse`). All computations from the reports are
         post-processing.
 
-        **Statistic.** See :mod:`privrank.local.estimates`: unbiased fractions of pairs and Kemeny's
-        order of them, shrunken as far as sampling and response explain them; or Borda scores and
-        the order of these. For KwikSort see :func:`privrank.consensus.orders.kwiksort`.
+        **Statistic.** Either unbiased pairwise fractions and Kemeny's order of them, shrunken to a
+        degree that depends on sampling error and randomised response; or Borda scores and their
+        order (:mod:`privrank.local.estimates`). For KwikSort see
+        :func:`privrank.consensus.orders.kwiksort`.
 
         References
         ----------
@@ -394,46 +405,46 @@ class PrivateRankAggregation:
 
 
 def _warned(release: Release, *, alpha: float, target: Target) -> AggregationResult:
-    """Read a new release, and warn of what limits it."""
+    """Compute the result of a new release, and emit warnings about its accuracy."""
     checks.warn(*cautions(release))
     return PrivateRankAggregation.from_release(release, alpha=alpha, target=target)
 
 
 def _declared(encoded: EncodedSample) -> dict[str, Setting]:
-    """Return what was declared of shared ranks and of missing items, for the record."""
+    """Return the declared treatment of ties and missing items, for the record."""
     declared: dict[str, Setting] = {"ties": True} if encoded.ties else {}
     return declared if encoded.missing is None else {**declared, f"missing {encoded.missing}": True}
 
 
 def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
-    """Return how many pairs of items each ranking orders otherwise than an order does.
+    """Return the number of item pairs that each ranking orders differently.
 
-    This is not private: there is no noise, and no budget is spent. It appraises an order on
-    rankings that readers of the result may see themselves, such as simulated or published ones.
+    This function is not private: it adds no noise and uses no budget. It evaluates an order on
+    rankings that may be shown to readers of the result, such as simulated or published rankings.
 
     Parameters
     ----------
     order : sequence of str
         The items, best first, such as the `order` of a result.
     rankings : data frame
-        One row per ranking and a column for each item of `order` with its rank, 1 (best) to m,
-        each of them once. Other columns are left out.
+        One row per ranking and one column per item of `order`. Cells contain the ranks 1 (best) to
+        m, each once. Other columns are ignored.
 
     Returns
     -------
     Series
-        The Kendall distance of each ranking to the order, 0 to m (m - 1) / 2, by the index of a
-        pandas frame, else by row.
+        The Kendall distance of each ranking to the order, 0 to m (m - 1) / 2. The index is the
+        index of a pandas frame; for other frames it is the row number.
 
     Raises
     ------
     ValueError, TypeError
-        If the items or the ranks are none. Ties and missing ranks are refused, too.
+        If the items or the ranks are invalid. Ties and missing ranks are refused.
 
     See Also
     --------
     privrank.kemeny_score : The mean of these distances.
-    privrank.as_rankings : Breaks ties and completes rankings.
+    privrank.as_rankings : Convert other forms, break ties and complete rankings.
 
     References
     ----------
@@ -456,8 +467,8 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
     check_rows(len(ranks), "rankings")
     if not (np.sort(ranks, axis=1) == best).all():
         raise ValueError(
-            f"every row of rankings must hold each of the ranks 1 to {len(items)}, one for each "
-            f"item of order, once. Break ties and complete rankings before, with "
+            f"rankings must contain each of the ranks 1 to {len(items)} once in every row, one for "
+            f"each item of order. Break ties and complete rankings beforehand with "
             f"privrank.as_rankings."
         )
     index = rankings.index if isinstance(rankings, pd.DataFrame) else None
@@ -469,7 +480,7 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
 def kemeny_score(order: Sequence[str], rankings: object) -> float:
     """Return the mean Kendall distance of rankings to an order.
 
-    This is not private: there is no noise, and no budget is spent. A private score is that of a fit
+    This function is not private: it adds no noise and uses no budget. For a private score, fit
     with `score_share`.
 
     Parameters
@@ -477,27 +488,27 @@ def kemeny_score(order: Sequence[str], rankings: object) -> float:
     order : sequence of str
         The items, best first.
     rankings : data frame
-        Rankings as :func:`privrank.kendall_distance` takes them. Every row counts alike.
+        Rankings, see :func:`privrank.kendall_distance`. Every row has the same weight.
 
     Returns
     -------
     float
-        Pairs of items, 0 to m (m - 1) / 2, that a ranking orders otherwise, on average over the
-        rankings. An order with the least score is a Kemeny order.
+        Number of item pairs, 0 to m (m - 1) / 2, that a ranking orders differently, averaged over
+        the rankings. An order with the smallest score is a Kemeny order.
 
     Raises
     ------
     ValueError, TypeError
-        As :func:`privrank.kendall_distance` does.
+        See :func:`privrank.kendall_distance`.
 
     See Also
     --------
     privrank.kendall_distance : The distance of each ranking.
-    privrank.AggregationResult.kemeny_score : That of a consensus with noise, units alike.
+    privrank.AggregationResult.kemeny_score : The private score, with equal weights of units.
 
     References
     ----------
-    The cost K of Alabi, Ghazi, Kumar and Manurangsi (2022), a mean over rankings as well,
+    The cost K of Alabi, Ghazi, Kumar and Manurangsi (2022), which is a mean over rankings as well,
     https://arxiv.org/abs/2112.14652.
 
     Examples

@@ -1,4 +1,4 @@
-"""Archived results: JSON text back to the same result."""
+"""Archived results: rebuild a result from its JSON text."""
 
 from __future__ import annotations
 
@@ -29,31 +29,33 @@ _REBUILD = {
 
 
 def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult | Tally:
-    """Rebuild the result, or the tally of local reports, that ``to_json()`` wrote.
+    """Rebuild a result or a tally of local reports from its JSON text.
 
-    Inference runs again on the archived release, which holds all it ever saw; no budget is spent.
+    The text is written by ``to_json()``. Inference runs again on the archived release, which
+    contains everything that the inference used. This has no additional privacy cost.
 
     Parameters
     ----------
     text : str
         JSON text of a result, or of a tally.
     link : Link, optional
-        The link of a model fitted with one of your own, of which an archive holds the name only.
+        The user-defined link of the archived model, if it has one; an archive stores only its
+        name.
 
     Returns
     -------
-    A result, or a tally, of the same class and numbers
+    A result, or a tally, of the same class and with the same numbers
 
     Raises
     ------
     TypeError, ValueError
-        If the text is no archived result or tally, or was changed, or is one of a later version; if
-        its link is not given.
+        If the text is not an archived result or tally, was changed, or was written by a later
+        version; or if it needs a `link` that is not given.
 
     See Also
     --------
-    privrank.Release.from_json : Reads a release alone.
-    privrank.local.Tally : Counts local reports, and adds up.
+    privrank.Release.from_json : Rebuild a release alone.
+    privrank.local.Tally : Counts of local reports, which can be added.
 
     Examples
     --------
@@ -65,7 +67,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
     True
     """
     record = read_archive(text)
-    if "protocol" in record:  # a member of tallies alone
+    if "protocol" in record:  # only tallies have this member
         return Tally.from_json(text)
     _check_version(record.get("privrank"))
     members = record.get("results")
@@ -86,7 +88,7 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
             if release.local:
                 check_protocol(release)
         again = json.loads(result.to_json())
-        if again["privrank"] != record["privrank"]:  # another version may estimate otherwise
+        if again["privrank"] != record["privrank"]:  # another version may estimate differently
             passed.add("estimates")
         same = all(_same(again[name], record[name]) for name in again.keys() - passed)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError):
@@ -95,14 +97,14 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
         kind = record.get("result")
         kind = kind if kind in [*_REBUILD, "PooledResult"] else "result"
         raise ValueError(
-            f"text must be JSON that to_json() wrote, and this one is no {kind} of its release and "
-            f"settings. Take the text as it was written."
+            f"text must be JSON that to_json() wrote, but this one is no {kind} of its release and "
+            f"settings. Use the text as it was written."
         )
     return result
 
 
 def _check_version(written: object) -> None:
-    """Refuse what a later version wrote, which may hold what this one does not know."""
+    """Refuse the text of a later version, whose format may be unknown."""
     major_minor = [
         [int(number) for number in re.findall(r"\d+", str(version)[:20])[:2]]
         for version in (written, __version__)
@@ -110,18 +112,18 @@ def _check_version(written: object) -> None:
     if major_minor[0] > major_minor[1]:
         later = " ".join(str(written)[:20].split())
         raise ValueError(
-            f"text was written by privrank {later}, and this is {__version__}: read it with "
-            f"privrank {later} or later."
+            f"text was written by privrank {later}, but this is version {__version__}. Read it "
+            f"with privrank {later} or later."
         )
 
 
 def _same(value: Any, other: Any) -> bool:
-    """Whether two records say the same, numbers up to what other processors add otherwise."""
+    """Whether two records agree, numbers up to floating-point error."""
     if isinstance(value, dict) and isinstance(other, dict):
         return value.keys() == other.keys() and all(_same(value[k], other[k]) for k in value)
     if isinstance(value, list) and isinstance(other, list):
         return len(value) == len(other) and all(map(_same, value, other))
-    # sums of floats differ in their last digits between processors
+    # the last digits of floating-point sums differ between processors
     if is_number(value) and is_number(other):
         return math.isclose(value, other, rel_tol=1e-5, abs_tol=1e-8)
     return bool(type(value) is type(other) and value == other)

@@ -32,93 +32,100 @@ from privrank.util import checks
 
 
 class PrivateBTL:
-    """Bradley-Terry model of paired comparisons under differential privacy.
+    """Bradley-Terry model for paired comparisons under differential privacy.
 
     P(item1 preferred to item2) = F(worth1 - worth2), with F(t) = 1 / (1 + exp(-t)) unless another
-    `link` is chosen. A tie counts as half a win to each, or has a parameter of its own: with
-    ``ties="davidson"`` win, tie and loss are as e^(d/2) : e^lambda : e^(-d/2), d the difference of
-    worths. A missing answer does not count at all.
-
-    This holds if respondents are independent of each other (else respondent= names their family
-    or class), who answers does not depend on the answer, and pairs follow the worths. With item
-    covariates, items scatter about a line of their covariates independently of each other. What
-    comes about otherwise: :doc:`assumptions </assumptions>`.
+    `link` is chosen. By default a tie counts as half a win for each item. With
+    ``ties="davidson"`` ties have a parameter lambda: the probabilities of a win, a tie and a loss
+    are proportional to e^(d/2), e^lambda and e^(-d/2), where d is the difference of the worths.
+    Missing answers are not counted.
 
     Parameters
     ----------
     comparisons : data frame
-        Long comparisons, one row per comparison; pandas, polars, pyarrow, duckdb, dask or any
+        Comparisons in long form, one row each; pandas, polars, pyarrow, duckdb, dask or any
         other frame that narwhals supports. :func:`privrank.as_comparisons` converts other forms.
     item1, item2, outcome : str
         Column names. `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when item2 is
         preferred, missing when not answered; recode a 0/1 column x as 2 * x - 1. A 0 is refused
         unless `ties` are declared.
     items : sequence of str, optional
-        The items, in the order of the report. May be left out where the frame declares them: one of
-        :func:`privrank.as_comparisons`, whose call did, or with item columns of one polars Enum.
-        Under a public design categoricals do, too, which hold the values that occur.
+        The items, in the order in which results list them. May be omitted if the frame declares
+        the items: a frame from :func:`privrank.as_comparisons`, whose call declared them, or one
+        whose item columns have the same polars Enum. Under a public design categorical columns
+        also declare the items: all categories that occur.
     respondent : str or None
-        Whom epsilon protects; there is no default. The column (or pandas index level) that says who
-        answered: the unit of privacy is a respondent with all their rows. None: the unit is one
-        comparison, and a respondent with r of them is protected at r times epsilon only.
+        The unit of privacy, which has no default. A column (or pandas index level) that identifies
+        the respondent of each row: the unit is a respondent with all their rows. None: the unit is
+        one comparison, and the guarantee for a respondent with r comparisons is r times epsilon.
     counts : str, optional
-        Column with how many comparisons a row stands for, 0 included; by default every row is one.
-        Each of these comparisons is a row to the unit of privacy and to `max_rows`. A frame with a
-        column ``count`` is refused unless something uses it.
+        Column with the number of comparisons that a row stands for, 0 included. By default each
+        row is one comparison. Each comparison is one row in the unit of privacy and in `max_rows`.
+        A frame with a column ``count`` is refused unless an argument uses this column.
     max_rows : int, default 1
         Public bound on the rows of one respondent: the length of the questionnaire, no more. With
-        ``respondent=None`` it bounds nothing, and the summary says what epsilon means for a
-        respondent with so many.
+        ``respondent=None`` it is not a bound; the summary then states the epsilon of a respondent
+        with `max_rows` rows.
     excess : {"refuse", "sample"}, default "refuse"
-        What becomes of rows beyond the bounds. ``"refuse"``: a frame in which a respondent has more
-        than `max_rows` rows, or repeats a pair that `distinct_pairs` promises only once, is an
-        error. ``"sample"``, under a private design: each `fit` keeps a secret, uniformly random
-        choice of `max_rows` answers of every respondent with more, and one of each repeated pair
-        where pairs are distinct.
+        How rows beyond the bounds are treated. ``"refuse"`` raises an error if a respondent has
+        more than `max_rows` rows, or repeats a pair although `distinct_pairs` rules this out.
+        ``"sample"``, under a private design, draws rows in secret and uniformly at random in each
+        `fit`: at most `max_rows` answers per respondent and, if pairs are distinct, one answer per
+        repeated pair.
     distinct_pairs : bool, default True
-        Promise that a respondent compares each pair at most once; a bound that the draw keeps under
-        ``excess="sample"``.
+        Promise that a respondent compares each pair at most once. Under ``excess="sample"`` the
+        draw enforces this bound.
     ties : bool or "davidson", default False
-        Recode a 0/1 column x first, as 2 * x - 1: with True each 0 is read as a tie, as the summary
-        says. Whether the questionnaire allows ties: declared, never inferred from the answers. True
-        counts a tie as half a win to each, so that worths say who would be preferred, ties divided.
-        ``"davidson"`` gives ties a parameter: worths say who is preferred by those who decide, and
-        the result says how probable a tie is (``tie_parameter``), which is the same in all groups.
-        It takes the logit, covariates of respondents but none of items, at most 200 items, and no
-        selection by :class:`privrank.PrivateTopK`.
+        Whether the questionnaire allows ties; this is declared and never inferred from the
+        answers. Recode a 0/1 column x first, as 2 * x - 1, because True reads each 0 as a tie (the
+        summary states this coding). True counts a tie as half a win for each item, so worths
+        describe preferences with ties divided equally. With ``"davidson"`` worths describe the
+        preferences of respondents who decide, and the result reports a parameter for ties
+        (``tie_parameter``), which is the same in all groups. ``"davidson"`` needs the logit link
+        and at most 200 items; it takes covariates of respondents but none of items, and
+        :class:`privrank.PrivateTopK` does not use it.
     design : {"private", "public"}, default "private"
-        ``"public"``: who compared which pairs, missing answers included, was fixed in advance and
-        is public; not so with lists that leave items out, which are refused. ``"private"``: it is
+        ``"public"``: which respondents compared which pairs was fixed in advance and is public,
+        and so is which answers are missing. Lists that omit items are refused, because they do not
+        have such a design. ``"private"``: this information is protected as well.
         protected too.
     pair_counts : None, "release", "equal", "proportional", mapping or data frame, optional
-        Under a private design, what is known of the comparisons per pair. ``"release"`` (the
-        default) spends a share of epsilon on them. A mapping ``{(item, item): count}`` or a frame
-        ``item1, item2, count`` declares them. ``"equal"`` asserts that every unit answered
-        `max_rows` questions (a row: one) spread evenly over the pairs. Where that is not so
-        intervals do not cover: unanswered questions pull the worths towards zero.
-        ``"proportional"``, for 4 items or more, the logit and no covariates, asserts that opponents
-        were matched at random, given how often each item was compared: E n_ij = x_i x_j. Wins and
-        losses of the items are released, and the pair counts follow. 5 % of epsilon pay for a
-        coefficient of how much less often items meet that are far apart in the ranking, which is
-        fitted with the worths; categories that cut across the ranking are not seen.
+        Under a private design, the information about the number of comparisons per pair.
+        ``"release"`` (the default) uses a share of epsilon to release these pair counts. A mapping
+        ``{(item, item): count}`` or a frame ``item1, item2, count`` declares them. ``"equal"``
+        asserts that every unit answered `max_rows` questions (with rows as units: one) and that
+        these are spread evenly over the pairs. If this assertion is false, intervals undercover:
+        unanswered questions bias the worths towards zero. ``"proportional"``, for at least 4
+        items, the logit and no covariates, asserts that opponents were matched at random, given
+        how often each item was compared: E n_ij = x_i x_j. It releases the wins and losses of the
+        items, which determine the pair counts. Here 5% of epsilon is used for a coefficient, fitted
+        with the worths, that lets items far apart in the ranking meet less often. The coefficient
+        does not capture matching by categories unrelated to the ranking.
     link : {"logit", "probit"} or Link, default "logit"
-        The distribution F: logistic (Bradley and Terry), normal (Thurstone), or a
-        :class:`privrank.Link` of your own. Private fits to counts minimise its matching loss, for
-        which net wins are enough; the non-private fit is by maximum likelihood.
+        The distribution F: logistic (Bradley and Terry), normal (Thurstone), or a user-defined
+        :class:`privrank.Link`. Private fits to counts minimise the matching loss of the link, for
+        which the net wins (wins minus losses) suffice; the non-private fit is by maximum
+        likelihood.
 
     Raises
     ------
     ValueError, TypeError
-        If the frame or an argument breaks a rule above.
+        If the frame or an argument violates a rule above.
 
     See Also
     --------
-    privrank.as_comparisons : Brings data of another form into that of comparisons.
-    privrank.PrivateTopK : The k most preferred items, without a model of worths.
-    privrank.PrivateRankAggregation : A consensus of whole rankings.
+    privrank.as_comparisons : Convert data of other forms to comparisons.
+    privrank.PrivateTopK : Select the k most preferred items, without a model of worths.
+    privrank.PrivateRankAggregation : Consensus ranking, from rankings.
 
     Notes
     -----
+    **Assumptions.** Independent respondents (if families or classes answer alike, name the family
+    or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
+    on the answer); preference probabilities that follow the model. With item covariates: item
+    worths that deviate independently from the covariate model. For the consequences of violations,
+    see :doc:`assumptions </assumptions>`.
+
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
     proved in :class:`privrank.privacy.sensitivity.UnitSensitivity`; the guarantee is proved in
     :func:`privrank.mechanisms.comparisons.release_comparisons`. Everything in the result is
@@ -197,22 +204,21 @@ class PrivateBTL:
         ----------
         formula : str
             ``"item1 + item2 + outcome ~ 1"``, or ``"winner + loser ~ 1"`` for decided comparisons.
-            Do not drop ties to get there: under a public design which rows remain would depend on
-            the answers. In the place of 1, covariates of the units, as ``~ gender + study``: each
-            column of the model matrix changes every worth. ``first`` is the advantage of the item
-            that a row names first. This order is public, and must be fixed before the answer is
-            known: frames whose form does not know it (:func:`privrank.as_comparisons`), winners and
-            losers among them, are refused.
+            Do not drop ties to obtain decided comparisons: under a public design the remaining
+            rows would depend on the answers. Covariates of the units replace the 1:
+            ``~ gender + study``; each column of the model matrix changes every worth. ``first`` is
+            the advantage of the item that a row names first. This order is public and must be
+            fixed before the answer is known. Data without such an order, winners and losers
+            included, are refused (:func:`privrank.as_comparisons` lists these forms).
         data : data frame
             Frame with these columns; covariates are constant within a respondent.
         **arguments
-            The other arguments of :class:`PrivateBTL`, ``respondent=`` among them, which has no
-            default, and
+            The other arguments of :class:`PrivateBTL` (``respondent=`` is required), and
 
             levels : mapping of str to sequence
-                Levels of covariates, in the order of the questionnaire; a whole codebook will do.
-                Also ``C(study, levels=[...])`` in the formula, a polars Enum, and under a public
-                design a categorical column declare them.
+                Levels of covariates, in the order of the questionnaire; a complete codebook is
+                accepted. ``C(study, levels=[...])`` in the formula or a polars Enum declares them
+                as well, and under a public design a categorical column.
             bounds : mapping of str to (low, high)
                 Bounds of numeric covariates, which need ``design="public"``.
             item_formula, item_data : str, pandas frame
@@ -225,13 +231,14 @@ class PrivateBTL:
 
         Notes
         -----
-        **Privacy.** Covariates cut the units into groups by their declared levels, and net wins are
-        released by group and item. A unit is in one group, so this costs no more noise than one
-        group does (:attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`). A numeric
-        covariate, scaled to [-1, 1] by its bounds, multiplies net wins once more, and the noise
-        with the number of such sums. Under a public design it is public who has which covariates.
-        Under a private one the sizes of the groups are released with noise, and so are the pair
-        counts of all groups together unless they are declared. Each has a share of epsilon.
+        **Privacy.** Covariates divide the units into groups by their declared levels, and net wins
+        are released by group and item. A unit is in one group, so several groups need no more noise
+        than a single group (:attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`). A numeric
+        covariate, scaled to [-1, 1] by its bounds, adds one weighted sum of net wins, and the noise
+        grows with the number of such sums. Under a public design the covariates of each unit are
+        public. Under a private design the sizes of the groups are released with noise, and so are
+        the pair counts of all groups together unless they are declared. Each has a share of
+        epsilon.
 
         Examples
         --------
@@ -268,57 +275,62 @@ class PrivateBTL:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> BTLResult:
-        """Spend `epsilon` once and return the fit.
+        """Fit the model under differential privacy.
+
+        The fit uses `epsilon` and `delta` once.
 
         Parameters
         ----------
         epsilon : float
             Privacy budget of this fit; ``numpy.inf`` for the non-private run.
         delta : float, default 0.0
-            Failure probability, in [0, 1); well below 1 / nobs if not 0.
+            Failure probability, in [0, 1); if positive, well below 1 / nobs.
         method : {"auto", "counts", "objective"}
-            ``"counts"`` adds integer noise to the net wins, ``"objective"`` perturbs the
-            loss (Cai, Chakraborty and Wang, Algorithm 1). ``"auto"`` takes counts under a
-            public design, otherwise what predicts the smallest error from public numbers. Counts
-            whose pair counts are released too are net wins or, where that is better, a win matrix.
+            ``"counts"`` adds integer noise to the net wins; ``"objective"`` perturbs the loss (Cai,
+            Chakraborty and Wang, Algorithm 1). ``"auto"`` uses counts under a public design. Under
+            a private design it uses the method with the smallest error predicted from public
+            numbers. If pair counts are released as well, ``"counts"`` releases net wins or, if that
+            is more accurate, a win matrix.
         noise : {"auto", "laplace", "gaussian", "zero-sum-laplace", "permutohedron"}
-            Distribution of the noise on the counts. ``"auto"`` takes the one that moves differences
-            between items least, by public numbers alone, and the summary says which. For
-            respondents who answer most pairs that is ``"permutohedron"``, noise shaped like what
-            one of them can change (at most 50 items). Otherwise it mostly is
-            ``"zero-sum-laplace"`` (at most 200 items). ``"gaussian"`` needs a `delta`, and pays for
-            respondents with many items. A win matrix takes ``"laplace"`` or ``"gaussian"``, wins
-            and losses (``pair_counts="proportional"``) the two Laplace distributions.
+            Distribution of the noise on the counts. ``"auto"`` selects, from public numbers alone,
+            the distribution with the least noise in differences between items; the summary names
+            it. For respondents who answer most pairs this is ``"permutohedron"``, noise shaped like
+            the changes that one respondent can make (at most 50 items). In most other cases it is
+            ``"zero-sum-laplace"`` (at most 200 items). ``"gaussian"`` needs a positive `delta` and
+            is an advantage for respondents with many items. A win matrix takes ``"laplace"`` or
+            ``"gaussian"``; wins and losses (``pair_counts="proportional"``) take the two Laplace
+            distributions.
         penalty : float or "auto"
-            Ridge gamma, the term ``gamma |worths|^2 / 2``. A number gives the raw penalised
+            Ridge gamma, the term ``gamma |worths|^2 / 2``. A number gives the uncorrected penalised
             worths; ``"auto"`` balances noise and shrinkage and corrects the bias of the ridge.
         solver : {"newton", "lbfgs", "cvxpy"}
-            Solver of the convex fit; all agree to 1e-6. ``"cvxpy"`` knows the logit only.
+            Solver of the convex fit. All agree to 1e-6. ``"cvxpy"`` supports the logit link only.
         dependence : {"auto", "worst", "pairs", "none", "cluster"}
-            How standard errors allow for the dependence of one respondent's answers. ``"worst"``
-            spends a share of epsilon on the largest design effect of any contrast, which then
-            counts for all of them; ``"pairs"`` on the second moments of all pairs, which tell where
-            it lies. ``"auto"`` takes, for respondents, the one that is predicted to give the
-            shorter intervals, and ``"cluster"``, the cluster-robust covariance, in the non-private
-            run. ``"none"`` takes all answers as independent: intervals then cover too little
-            wherever respondents differ.
+            Adjustment of standard errors for the dependence of one respondent's answers.
+            ``"worst"`` uses a share of epsilon to release the largest design effect of any
+            contrast, which is applied to all contrasts. ``"pairs"`` releases the second moments of
+            all pairs, which give each contrast its own design effect. ``"auto"`` selects, for
+            respondents, the option with the shorter predicted intervals, and in the non-private
+            fit ``"cluster"``, the cluster-robust covariance. ``"none"`` treats all answers as
+            independent; intervals then undercover if respondents differ.
         shares : mapping of str to float, optional
-            Shares of epsilon for ``"output"`` and ``"order_effect"`` (by default .01 and .15), for
-            ``"dependence"`` (.05 to .3), for ``"ties"`` (.15, or nothing where net wins pay for
-            them), and for ``"pair_counts"`` and ``"group_answers"`` (those that predict the least
-            error from public numbers). With proportional pair counts the number that shows
-            how often items met those of their own half of the ranking, ``"opponents"``, takes .05;
-            0 leaves it out.
+            Shares of epsilon by part of the release. ``"output"`` (default 0.01) and
+            ``"order_effect"`` (default 0.15). ``"dependence"`` (default 0.05 to 0.3). ``"ties"``
+            (default 0.15; none if the noise of the net wins protects the number of ties as well).
+            ``"pair_counts"`` and ``"group_answers"`` (by default the shares with the least error
+            predicted from public numbers). ``"opponents"`` (default 0.05), with proportional pair
+            counts: a number that shows how often items met items of their own half of the ranking;
+            0 omits it.
         allow_unidentified : bool, default False
-            Whether to spend where less than half of the worths will probably be identified, by
-            public numbers: where pair counts are released, and do not exceed their noise. Such a
-            fit is refused otherwise.
+            Whether to fit although, by public numbers, fewer than half of the worths will probably
+            be identified. This happens if pair counts are released and do not exceed their noise.
+            By default such a fit is refused before epsilon is used.
         alpha : float, default 0.05
             Significance level of intervals and rank sets.
         budget : Budget, optional
-            Ledger to reserve from before anything is drawn.
+            Ledger from which the fit reserves `epsilon` and `delta` before it draws any noise.
         rng : numpy.random.Generator, optional
-            Seeded noise for studies; the result says so. None draws secure noise.
+            Generator for seeded noise, for studies only; the result states it. None: secure noise.
 
         Returns
         -------
@@ -327,23 +339,24 @@ class PrivateBTL:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            With a short message, before any budget is spent.
+            Before any budget is spent.
         FitError
-            If numerics fail after that: holds the release, which `from_release` reads for nothing.
+            If inference fails after the release. The release is stored in the exception, and
+            `from_release` computes the result from it at no additional privacy cost.
 
         Warns
         -----
         PrivrankWarning
-            Before spending, where less than half of the worths may remain unidentified. After it
-            where intervals are known to undercover, noise has carried the counts beyond what
-            answers can give, `delta` is as large as 1 / nobs, or ``penalty=0`` has no finite fit.
-            All of it is said from the release and public facts.
+            Before the fit: fewer than half of the worths may be identified. After it: intervals
+            are known to undercover; the noisy counts lie outside the range of possible data;
+            `delta` is as large as 1 / nobs; or ``penalty=0`` has no finite fit. Warnings depend on
+            the release and public facts alone.
 
         See Also
         --------
-        privrank.BTLResult : What is returned.
-        privrank.contribution_tradeoff : How many answers of each respondent to take.
-        privrank.power.BTLPower : What a fit will detect.
+        privrank.BTLResult : Results of the fit.
+        privrank.contribution_tradeoff : Compare values of `max_rows`.
+        privrank.power.BTLPower : Power and sample size.
 
         Examples
         --------
@@ -357,7 +370,7 @@ class PrivateBTL:
         checks.check_flag("allow_unidentified", allow_unidentified)
         design = self._encoded.design
         check_solver(solver, self._link, design)
-        # from public numbers: what to release, its noise and its shares
+        # select what to release, its noise and its shares of epsilon from public numbers
         choice = plan_fit(
             Request(
                 design,
@@ -396,39 +409,41 @@ class PrivateBTL:
         solver: Solver = "newton",
         alpha: float = 0.05,
     ) -> BTLResult:
-        """Fit the model to reports of the local model, which their respondents have randomised.
+        """Fit the model to a tally of local reports.
 
         Parameters
         ----------
         tally : Tally
-            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`,
-            or for the order of a few items, :class:`privrank.local.SubRanking`:
-            ``protocol.tally(reports)``. Orders of 3 items and more are read for up to 50 items.
-            Reports hold no covariates and no order of naming.
+            Local reports, counted by ``protocol.tally(reports)``. The protocol asks each respondent
+            for one pair, such as :class:`privrank.local.Comparisons`, or for the order of a few
+            items, :class:`privrank.local.SubRanking`. Orders of at least 3 items can be used for
+            up to 50 items. Local reports contain no covariates and no order of presentation.
         ties : True or "davidson"
-            What reported ties are, if the protocol has any: half a win to each, or answers with a
-            parameter of their own.
+            How reported ties are treated, if the protocol allows them: as half a win for each item,
+            or as answers with a parameter for ties.
         link, penalty, solver, alpha
-            As of the class and in :meth:`fit`.
+            See the class and :meth:`fit`.
 
         Returns
         -------
         BTLResult
-            Standard errors hold sampling and the noise of the responses; the curator adds none.
+            Standard errors combine sampling error and randomised response. The curator adds no
+            noise.
 
         See Also
         --------
-        privrank.local.Comparisons : The protocol of reports of one pair.
-        privrank.local.SubRanking : That of orders, which say more from an epsilon of 1.946 on.
+        privrank.local.Comparisons : The protocol that asks for one pair.
+        privrank.local.SubRanking : The protocol for orders; more accurate from epsilon 1.946 on.
 
         Notes
         -----
-        **Statistic.** Pairs of Plackett-Luce rankings follow the worths of that model, in whatever
-        subset they were asked. For other rankings the worths fit the pairs best, each pair with the
-        weight of how often it was asked. Standard errors, tests and intervals allow for the
-        dependence of the pairs of one report (proof:
-        :func:`privrank.local.estimates.release_wins`). Intervals suppose that pairs follow the
-        worths. Where they do not, as with camps, and epsilon is large, they can be too narrow.
+        **Statistic.** Pairs of Plackett-Luce rankings follow the worths of that model, for any
+        choice of the subsets that were asked. For other rankings the worths give the best fit to
+        the pairs, each pair weighted by how often it was asked. Standard errors, tests and
+        intervals account for the dependence between pairs of one local report (proof:
+        :func:`privrank.local.estimates.release_wins`). Intervals assume that pairs follow the
+        worths. If they do not, for example with opposing groups of respondents, and epsilon is
+        large, intervals can be too narrow.
 
         Examples
         --------
@@ -459,18 +474,19 @@ class PrivateBTL:
         alpha: float = 0.05,
         link: str | Link | None = None,
     ) -> BTLResult:
-        """Fit the model to a release that was paid for already; nothing more is spent.
+        """Fit the model to an existing release, at no additional privacy cost.
 
         Parameters
         ----------
         release : Release
-            From any fit of worths to the same comparisons, or a selection whose pair counts are
-            public or declared, such as ``PrivateTopK(...).fit(...).release``.
+            The release of a :class:`PrivateBTL` fit, or of a selection with public or declared pair
+            counts, such as ``PrivateTopK(...).fit(...).release``.
         penalty, solver, alpha
-            As in :meth:`fit`.
+            See :meth:`fit`.
         link : {"logit", "probit"} or Link, optional
-            Another link than the release was made for. Counts can be read under any: by the
-            matching loss, or by maximum likelihood if the release is the wins of every pair.
+            A link other than the link of the original fit. Released counts can be analysed under
+            any link: by the matching loss, or by maximum likelihood if the release contains the
+            wins of every pair.
 
         Returns
         -------
@@ -478,11 +494,11 @@ class PrivateBTL:
 
         See Also
         --------
-        privrank.from_json : Reads a whole result.
+        privrank.from_json : Rebuild a complete result.
 
         Examples
         --------
-        A release of net wins is read again, under another link and for nothing:
+        Use a release of net wins again with another link:
 
         >>> release = model.fit(epsilon=1.0, rng=np.random.default_rng(1)).release
         >>> probit = pr.PrivateBTL.from_release(release, link="probit", penalty=0)
@@ -496,36 +512,36 @@ class PrivateBTL:
 
 
 def check_solver(solver: object, link: Link, design: Design) -> None:
-    """Refuse an unknown solver, and cvxpy for a loss that it cannot state."""
+    """Refuse an unknown solver, and cvxpy for a loss that it does not support."""
     checks.check_choice("solver", solver, Solver)
     if solver == "cvxpy" and design.davidson:
         raise ValueError(
-            "solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs' for "
-            "ties='davidson'."
+            "solver='cvxpy' supports the logistic loss only. With ties='davidson' use "
+            "solver='newton' or solver='lbfgs'."
         )
     if solver == "cvxpy" and link != LOGIT:
         raise ValueError(
-            f"solver='cvxpy' minimises the logistic loss only: use solver='newton' or 'lbfgs' for "
-            f"link={link.name!r}."
+            f"solver='cvxpy' supports the logistic loss only. With link={link.name!r} use "
+            f"solver='newton' or solver='lbfgs'."
         )
 
 
 def with_link(release: Release, link: Link) -> Release:
-    """Return a release of counts to be read under another link."""
+    """Return the release of counts with another link."""
     if SIDES in release.parts and link != LOGIT:
         raise ValueError(
-            "link must stay 'logit' for a release with pair_counts='proportional': leave link= out."
+            "link must be 'logit' for a release with pair_counts='proportional'. Omit link."
         )
-    # counts are the same under every link; perturbed worths minimise the loss of one
+    # counts do not depend on the link; objective perturbation minimises the loss of one link
     if WORTHS in release.parts and link != release.link:
         raise ValueError(
-            f"link must stay {release.link.name!r} for a release of objective perturbation, whose "
-            f"worths were fitted under it: fit again, or release counts with method='counts'."
+            f"link must be {release.link.name!r}, the link of this release: objective perturbation "
+            f"released worths, not counts. Fit again, or use method='counts' to release counts."
         )
     if release.design.davidson and link != LOGIT:
         raise ValueError(
-            "link must be left out for a release with ties='davidson', which is a model of the "
-            "logit: fit again with ties=True to read half wins under another link."
+            "link must be 'logit' for a release with ties='davidson'. Omit link. For another link, "
+            "fit again with ties=True, which counts ties as half wins."
         )
     return replace(release, link=link)
 
@@ -538,16 +554,16 @@ def infer(
     alpha: float = 0.05,
     warn: bool = False,
 ) -> BTLResult:
-    """Fit the model to a release of any fit of comparisons: post-processing, nothing is spent.
+    """Fit the model to a release of comparisons, by post-processing.
 
-    Given the arguments of :meth:`PrivateBTL.fit`, of which the ridge of objective perturbation is
-    fixed by its release, and whether to emit the result's warnings.
+    Takes the arguments of :meth:`PrivateBTL.fit`, and whether to emit the warnings of the result.
+    The release of objective perturbation fixes its ridge.
     """
-    # scores and their information, then worths that solve them; covariances come when asked for
+    # compute the scores, their information and the worths; covariances follow on request
     if release.design.unknown:
         raise ValueError(
-            "release must hold pair counts, and a selection has released none: fit PrivateBTL, or "
-            "declare pair_counts= for the selection."
+            "release must contain pair counts, but this selection released none. Fit PrivateBTL, "
+            "or declare pair_counts for the selection."
         )
     requested = checks.check_penalty(penalty)
     check_solver(solver, release.link, release.design)

@@ -1,4 +1,4 @@
-"""Private tests of closeness: whether two or more samples come from the same distribution."""
+"""Private tests that two or more samples have the same distribution (closeness)."""
 
 from __future__ import annotations
 
@@ -32,77 +32,78 @@ _PRIVATE = ("auto", "tv", "mmd", "kendall")
 
 
 class ClosenessTest:
-    """Test whether the rankings, or the choices, of two or more groups have the same distribution.
+    """Test that groups have the same distribution of rankings (or choices).
 
-    Do women and men rank alike? Has last year's order changed?
-
-    This holds if respondents are independent of each other (else respondent= names their family
-    or class) and who answers does not depend on the answer. What comes about otherwise:
-    :doc:`assumptions </assumptions>`.
+    Do women and men have the same preferences? Have the rankings changed since last year?
 
     Parameters
     ----------
     sample1, sample2 : data frames, arrays of ranks, or Series
-        Two samples of rankings, as for :class:`privrank.UniformityTest`, or of choices. For more
+        Two samples of rankings, see :class:`privrank.UniformityTest`, or of choices. For more
         than two groups, or one frame with a column of groups, see `from_formula`.
     items : sequence of str, optional
-        The item columns; of Series all categories, which have to be given, as for
+        The item columns. For Series, all categories, which are required; see
         :class:`privrank.UniformityTest`.
     categories : sequence of str, optional
-        The same for Series, as in `from_formula` and `from_counts`.
+        The same as `items` for Series; the name agrees with `from_formula` and `from_counts`.
     respondent : str, optional
-        Column or pandas index level of a frame, or with ``paired=True`` the index level of a
-        Series, that names the respondent of each row. The unit of privacy is then a respondent with
-        all their rows, one of which, drawn by a secret lot, is used. A respondent belongs to one
-        group.
+        Column or pandas index level of a frame that identifies the respondent of each row; with
+        ``paired=True`` also the index level of a Series. The unit of privacy is then a respondent
+        with all their rows. The test uses one of these rows, drawn at random and in secret. A
+        respondent belongs to one group.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties, missing : str, default "refuse"
-        As for :class:`privrank.UniformityTest`, but orders and places are drawn uniformly. This
-        keeps the level where both rankings and what is left out of them come about alike in all
-        groups, and only there.
+        See :class:`privrank.UniformityTest`; here orders and ranks are drawn uniformly. The level
+        is exact if rankings and the mechanism that makes them tied or incomplete have the same
+        distribution in all groups, and only then.
     labels : {"public", "private"}, default "public"
-        Whether who is in which group, and so the sizes of the groups, is public. With private
-        labels the p-value is all that is released.
+        Whether group membership, and with it the sizes of the groups, is public. With private
+        labels only the p-value is released.
     paired : bool, default False
-        Whether the two samples are of the same respondents, who answered once in each. Needs
-        `respondent`, by which their rows are matched.
+        Whether the two samples are from the same respondents, each with one answer per sample.
+        Needs `respondent`, by which rows are matched.
 
     Raises
     ------
     ValueError, TypeError
-        If a sample or an argument breaks a rule.
+        If a sample or an argument violates a rule.
 
     See Also
     --------
-    privrank.IdentityTest : Compares one sample with a distribution that is known.
-    privrank.power.ClosenessPower : What the test will detect.
+    privrank.IdentityTest : Test that a sample follows a specified distribution.
+    privrank.power.ClosenessPower : Power and sample size.
 
     Notes
     -----
-    **Privacy.** Neighbours replace one unit within its group (with ``labels="private"`` in any
-    group). What is released is one number: the p-value of a permutation test, computed from a noisy
-    statistic and smoothed over the noise. The statistic, its rank among the permuted ones and their
-    quantiles stay secret. Proofs: :mod:`privrank.mechanisms.closeness`,
-    :mod:`privrank.mechanisms.permutation` and
-    :mod:`privrank.mechanisms.departures`; of an effect
+    **Assumptions.** Independent respondents (if families or classes answer alike, name the family
+    or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
+    on the answer). For the consequences of violations, see :doc:`assumptions </assumptions>`.
+
+    **Privacy.** Neighbours replace one unit within its group (with ``labels="private"``, in any
+    group). One number is released: the p-value of a permutation test, computed from a noisy
+    statistic and smoothed over the noise. The statistic, its rank among the permuted statistics and
+    their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`,
+    :mod:`privrank.mechanisms.permutation` and :mod:`privrank.mechanisms.departures`; for an effect,
     :func:`privrank.plans.closeness.plan_comparison`.
 
-    **What differs.** With `details_epsilon` the totals by group are released, too, from a second
-    part of the budget (:mod:`privrank.mechanisms.closeness`). The intervals for all items and
-    comparisons hold at once, whether or not the test rejects, so that their clear differences may
-    be named. With ``paired=True`` the null hypothesis is that the two answers of a respondent are
-    exchangeable, re-labellings swap them, and a respondent with both is the unit
-    (:mod:`privrank.mechanisms.permutation`).
+    **Details.** With `details_epsilon` the totals by group are released as well, with a second part
+    of the budget (:mod:`privrank.mechanisms.closeness`). The intervals for all items and
+    comparisons are simultaneous, whether or not the test rejects, so all differences whose
+    intervals exclude 0 may be reported.
 
-    **Validity.** If the groups have the same distribution, the p-value is uniform but for its
-    rounding up to the next multiple of 1e-4: exactly, for all sizes and numbers of permutations,
-    with ties.
+    **Paired samples.** With ``paired=True`` the null hypothesis is that the two answers of a
+    respondent are exchangeable. Permutations swap the two answers, and the unit is a respondent
+    with both (:mod:`privrank.mechanisms.permutation`).
 
-    **Many rankings.** Of more than 5,000 rankings of 7 to 100 items the kernel is projected on
-    public rankings (:mod:`privrank.mechanisms.permutation`), which leaves validity and privacy as
-    they are. Time grows with the number of rankings, and differences that no pair of items shows
-    are seen as far as these see them.
+    **Validity.** If the groups have the same distribution, the p-value is uniform up to rounding to
+    the next multiple of 1e-4. This holds exactly for all sizes and numbers of permutations, with
+    ties.
+
+    **Many rankings.** For more than 5,000 rankings of 7 to 100 items the kernel is projected on
+    public rankings (:mod:`privrank.mechanisms.permutation`). Validity and privacy do not change,
+    and time grows in proportion to the number of rankings. The power against differences that do
+    not appear in any pair of items is limited by these public rankings.
 
     References
     ----------
@@ -164,7 +165,7 @@ class ClosenessTest:
         paired: bool = False,
         **arguments: Any,
     ) -> Self:
-        """Build the test from a formula with the groups on its right.
+        """Build the test from a formula with the groups on the right-hand side.
 
         Parameters
         ----------
@@ -173,14 +174,14 @@ class ClosenessTest:
         data : data frame
             Frame with these columns.
         labels : {"public", "private"}, default "public"
-            As for the class.
+            See the class.
         paired : bool, default False
-            As for the class: every respondent is in both of two groups.
+            See the class; every respondent is in both groups.
         **arguments
-            `respondent`, `max_rows`; `levels`, the groups, which public labels may leave to a
-            categorical column; for choices `categories`, which have to be given; for rankings
-            `ties` and `missing`. A polars Enum, or a column of True and False, declares its own.
-            Public groups that nobody is in are left out.
+            `respondent`, `max_rows`; `levels`, the groups, which may be omitted for public labels
+            in a categorical column; for choices `categories`, which are required; for rankings
+            `ties` and `missing`. A polars Enum, or a column of True and False, declares its own
+            levels or categories. Public groups without respondents are omitted.
 
         Returns
         -------
@@ -212,7 +213,7 @@ class ClosenessTest:
         counts : mapping of mappings, or DataFrame with one column per group
             How often each category was chosen in each group.
         categories : sequence of str
-            All categories, as for :meth:`privrank.UniformityTest.from_counts`.
+            All categories; see :meth:`privrank.UniformityTest.from_counts`.
 
         Returns
         -------
@@ -248,7 +249,9 @@ class ClosenessTest:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> ClosenessResult:
-        """Spend `epsilon` once and return the test.
+        """Run the test under differential privacy.
+
+        The test uses `epsilon` and `delta` once.
 
         Parameters
         ----------
@@ -257,28 +260,31 @@ class ClosenessTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            Choices: ``"auto"``, which sees a difference in one category and one that many have a
-            part in, ``"tv"``, the total variation distance, for the latter alone, or
-            ``"chi-square"``. Rankings: ``"auto"`` or ``"mmd"``, a kernel distance, or
-            ``"kendall"``, the same for differences of the pairwise fractions alone. Of more than
-            two groups these compare each with all units, and their noise goes with the
-            number of units. ``"pairs"`` takes the two groups that differ most, with noise by the
-            smallest group, and has more power where only a small group differs. ``"sigmoid"``
-            releases one bit without a stated level.
+            The test statistic. For choices, ``"auto"`` has power against a difference in one
+            category and against one spread over many; ``"tv"``, the total variation distance, has
+            power against the latter alone; ``"chi-square"`` is available as well. For rankings,
+            ``"auto"`` or ``"mmd"`` is a kernel distance, and ``"kendall"`` the same for
+            differences of the pairwise fractions alone.
+
+            With more than two groups these methods compare each group with all units, and their
+            noise depends on the total number of units. ``"pairs"`` uses the two groups that differ
+            most, with noise that depends on the smallest group. It has more power if only a small
+            group differs. ``"sigmoid"``, for choices, releases one bit, without a stated level.
         permutations : int, default 999
-            Number of re-labellings; validity and privacy do not depend on it.
+            Number of permutations of the group labels. Validity and privacy do not depend on it.
         effect_epsilon : float, optional
-            Budget of an effect size, the noisy distance of two groups with an interval, on top of
-            `epsilon`; both are reserved at once.
+            Additional budget of an effect size: the noisy distance of two groups with an interval.
+            It is reserved together with `epsilon`.
         details_epsilon : float, optional
-            Budget of what differs: totals by group, from which simultaneous intervals for all
-            differences follow, on top of `epsilon`; all is reserved at once.
+            Additional budget of the details: totals by group, which give simultaneous intervals for
+            all differences. It is reserved together with `epsilon`.
         alpha : float, default 0.05
             Significance level.
         budget : Budget, optional
-            Ledger to reserve from.
+            Ledger from which the fit reserves its budget.
         rng : numpy.random.Generator, optional
-            Seeded noise and permutations for studies; None, the default, is secure.
+            Generator for seeded noise and permutations, for studies only. None, the default: both
+            are secure.
 
         Returns
         -------
@@ -287,14 +293,15 @@ class ClosenessTest:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            With a short message, before any budget is spent.
+            Before any budget is spent.
         FitError
-            If numerics fail after that: holds the release, which `from_release` reads for nothing.
+            If inference fails after the release. The release is stored in the exception, and
+            `from_release` computes the result from it at no additional privacy cost.
 
         See Also
         --------
-        privrank.ClosenessResult : What is returned.
-        privrank.power.ClosenessPower : What the test will detect.
+        privrank.ClosenessResult : Results of the test.
+        privrank.power.ClosenessPower : Power and sample size.
 
         Examples
         --------
@@ -321,7 +328,7 @@ class ClosenessTest:
             effect_epsilon=effect_epsilon,
             details_epsilon=details_epsilon,
         )
-        # quantiles of the statistic's noise, simulated before anything is spent
+        # simulate the quantiles of the statistic's noise before the budget is spent
         public = public_quantiles(comparison, sample, plan.number("scale"))
         release = release_comparison(
             self._encoded, comparison, plan, public=public, budget=budget, rng=rng
@@ -331,14 +338,14 @@ class ClosenessTest:
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
-        """Read a release that was paid for already; nothing more is spent.
+        """Compute the test from an existing release, at no additional privacy cost.
 
         Parameters
         ----------
         release : Release
-            From a fit of this test.
+            The release of a fit of this test.
         alpha : float, default 0.05
-            Significance level; a random bit keeps that of its fit.
+            Significance level; one-bit methods keep the level of their fit.
 
         Returns
         -------
@@ -351,24 +358,22 @@ class ClosenessTest:
         True
         """
         check_release(release)
-        # a bit keeps the level of its fit; a p-value is compared with any
+        # one-bit methods keep the level of their fit; a p-value can be compared with any level
         level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
         sample = release.sample
         method = release.plan.method
         known = sample.groups and method in _known(sample)
         comparison = compare(method, sample) if known else None
         if comparison is None or comparison.name != release.mechanism:
-            raise ValueError(
-                "release must be of a ClosenessTest, and this one is of another model."
-            )
+            raise ValueError("release must be of a ClosenessTest, but it is of another model.")
         check_scale(release, comparison)
         return ClosenessResult(release=release, alpha=level, asked=comparison)
 
 
 def compare(method: str, sample: Sample) -> Comparison:
-    """Return what `method` computes and releases of such samples.
+    """Return the comparison that `method` computes and releases for such samples.
 
-    Refuses methods that do not apply.
+    Raises an error for methods that do not apply.
     """
     known = _known(sample)
     if sample.private_labels and method not in known:
@@ -383,9 +388,9 @@ def compare(method: str, sample: Sample) -> Comparison:
         return comparison
     if len(sizes) != 2 or sizes[0] != sizes[1]:
         raise ValueError(
-            "method='sigmoid' compares two samples of the same size: use method='auto'."
+            "method='sigmoid' compares two samples of the same size. Use method='auto'."
         )
-    # one bit, drawn with a probability that the statistic moves: it has no p-value and no level
+    # one bit, whose probability depends on the statistic: it has no p-value and no level
     decision = asz18.closeness_bit(sizes[0], len(sample.items), comparison.sensitivity)
     return replace(comparison, name="sigmoid bit of chi-square", effect=None, decision=decision)
 

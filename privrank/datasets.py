@@ -50,17 +50,17 @@ class Survey:
         One row per respondent, indexed by ``respondent``; every covariate is a
         categorical.
     items : tuple of str
-        What was compared, in the survey's order.
+        The items that were compared, in the order of the questionnaire.
     levels : mapping of str to tuple of str
-        The levels of each covariate, as the codebook declares them: for ``levels=`` and
-        ``categories=``, because a column's own categories may be those that occur.
+        The levels of each covariate as declared in the codebook, for ``levels=`` and
+        ``categories=``. (A column's own categories may be only those that occur.)
     source : str
-        Where the copy of the data comes from, and its licence.
+        The source of the data and its licence.
 
     See Also
     --------
     privrank.datasets.load_university : A survey of 303 students.
-    privrank.datasets.load_immigration : One of 98.
+    privrank.datasets.load_immigration : A survey of 98 students.
 
     Examples
     --------
@@ -95,10 +95,11 @@ class Survey:
         Parameters
         ----------
         rng : numpy.random.Generator, optional
-            Breaks ties between items; by default, fresh entropy of the operating system.
+            Generator that breaks ties between items; by default, fresh entropy of the operating
+            system.
         ties : {"random", "shared"}, default "random"
-            Whether items with equal net wins are put in a random order, or share the mean
-            of their ranks, as partial rankings do.
+            Whether items with equal net wins are put in a random order or share the mean of their
+            ranks (partial rankings).
 
         Returns
         -------
@@ -110,27 +111,27 @@ class Survey:
         Raises
         ------
         ValueError, TypeError
-            If `ties` is another word, or `rng` neither None nor a numpy.random.Generator.
+            If `ties` is another value, or `rng` is neither None nor a numpy.random.Generator.
 
         Notes
         -----
-        An item's net wins are the respondent's comparisons that it won minus those that
-        it lost; undecided and missing answers count 0. Items with equal net wins are put
-        in an order drawn uniformly at random, so a ranking with such ties is partly random. At
-        least one such tie is in the rankings of 163 of the 303 University students (242 in the
-        version of 1998) and of 67 of the 98 Immigration students.
+        The net wins of an item are the respondent's comparisons that it won minus those that it
+        lost; undecided and missing answers count 0. Items with equal net wins are put in an order
+        drawn uniformly at random, so a ranking with such ties is partly random. The rankings of 163
+        of the 303 University students (242 in the version of 1998) and of 67 of the 98 Immigration
+        students have at least one such tie.
 
-        The order is drawn when this is called and is then part of the rankings: all fits of
-        one frame share it. A test draws its own in each fit, in secret, from what it tests, if
-        it is given ``ties="shared"`` rankings with ``UniformityTest(..., ties="complete")``.
+        The order is drawn once, in this call, and all fits of the returned frame share it. With
+        ``ties="shared"`` rankings and ``UniformityTest(..., ties="complete")`` a test instead draws
+        an order in each fit, in secret, from the null hypothesis.
 
-        For a test of uniformity this does no harm. If every pair was answered and no item differs
-        from another, the distribution of the answers stays the same when the items are relabelled.
-        So the rankings are uniform and the test keeps its size. Everywhere else the random order
-        attenuates: preferences come out weaker than they are, and a test against a null that is not
-        uniform does not keep its level: give it shared ranks and ``ties="complete"``.
+        A test of uniformity keeps its size with random ties. If every pair was answered and no item
+        differs from another, relabelling the items does not change the distribution of the answers,
+        so the rankings are uniform. In all other cases the random order attenuates preferences. A
+        test against a null that is not uniform does not keep its level: use shared ranks and
+        ``ties="complete"``.
 
-        Pairs without an answer are another matter. An item with fewer answers has less
+        Pairs without an answer also affect the rankings. An item with fewer answers has less
         extreme net wins. Students 1 to 91 of University have no answer to Paris against Milano. If
         they had tossed a coin for every other answer, each of their rankings would put Paris first
         with probability 0.156 and London with 0.172, not 1/6.
@@ -152,7 +153,7 @@ class Survey:
         if ties == "shared":
             return shared
         tie_break = source.permuted(np.broadcast_to(np.arange(len(self.items)), net.shape), axis=1)
-        # ranks differ by a half at least, so that shares of it decide between equal ones alone
+        # distinct ranks differ by at least a half, so smaller terms only decide between equal ranks
         return (shared + tie_break / (2 * len(self.items))).rank(axis=1).astype(np.int64)
 
     def _net_wins(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -170,15 +171,15 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
 
     Students of the Wirtschaftsuniversitaet Wien could spend time abroad at a university
     of the CEMS network (Community of European Management Schools). For each of the 15
-    pairs of six of them they said which one they would rather go to.
+    pairs of six of these universities they stated which one they would prefer.
 
     Parameters
     ----------
     version : {"2001", "1998"}, default "2001"
         "2001" is the correct version. In "1998" every answer to Barcelona against
-        Stockholm is reversed, as it was by mistake in the analysis of the 1998 article;
-        the corrigendum of 2001 put it right. Use "1998" only to reproduce work that was
-        based on it.
+        Stockholm is reversed, the mistake in the analysis of the 1998 article;
+        the corrigendum of 2001 corrected it. Use "1998" only to reproduce work that was
+        based on this version.
 
     Returns
     -------
@@ -200,13 +201,13 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
     StGallen (Universitaet St. Gallen), Barcelona (ESADE), Stockholm (Handelshoegskolan).
 
     **Outcome.** 1: item1 preferred, 0: undecided, -1: item2 preferred, NaN: no answer.
-    Of the 4545 answers 3967 are decided, 487 undecided (160 students were undecided at
+    The 4545 answers: 3967 are decided, 487 undecided (160 students were undecided at
     least once) and 91 missing. Each student has 15 rows, in the questionnaire's order.
 
-    **Missing.** The 91 missing answers are those of respondents 1 to 91 to Paris against
-    Milano, and no others; a block like this suggests that the pair was absent from their
+    **Missing.** The 91 missing answers are the answers of respondents 1 to 91 to Paris against
+    Milano; a block like this suggests that the pair was absent from their
     questionnaires. Paris and Milano have 1424 answers each, the other universities 1515,
-    so the win counts of these two are not comparable with the others' as they stand.
+    so their win counts are not directly comparable with the others'.
 
     **Covariates.** No value is missing.
 
@@ -251,7 +252,7 @@ def load_university(version: UniversityVersion = "2001") -> Survey:
     comparisons = _read("university.csv", item1=_UNIVERSITY_ITEMS, item2=_UNIVERSITY_ITEMS)
     if version == "1998":
         reversed_pair = comparisons["item1"].eq("Barcelona") & comparisons["item2"].eq("Stockholm")
-        # Subtracting from zero leaves a tie at 0.0; negation would make it -0.0.
+        # subtracting from zero keeps a tie at 0.0; negation would make it -0.0
         comparisons.loc[reversed_pair, "outcome"] = 0.0 - comparisons["outcome"]
     return Survey(
         name="university" if version == "2001" else "university_1998",
@@ -267,7 +268,7 @@ def load_immigration() -> Survey:
     """Load the attitudes of 98 students towards foreigners.
 
     The students compared four negative statements about foreigners, pair by pair, and
-    said which of the two they found more acceptable.
+    stated which of the two they found more acceptable.
 
     Returns
     -------
@@ -282,27 +283,27 @@ def load_immigration() -> Survey:
     -----
     **Items.** Foreigners ... crimRate: increase crime rates; position: take training
     positions; socBurd: are a burden on the social welfare system; culture: threaten our
-    culture. The larger an item's worth, the more acceptance the statement finds.
+    culture. A larger worth means that the statement is more acceptable to the students.
 
-    **Outcome.** 1: item1 finds more acceptance, 0: undecided, -1: item2 finds more
-    acceptance, NaN: no answer. Of the 588 answers 379 are decided, 124 undecided (54
+    **Outcome.** 1: item1 is more acceptable, 0: undecided, -1: item2 is more
+    acceptable, NaN: no answer. The 588 answers: 379 are decided, 124 undecided (54
     students were undecided at least once) and 85 missing. Each student has six rows, in
     the questionnaire's order.
 
-    **Missing.** 65 students answered all six pairs; 9, 5, 13, 3 and 3 students left out
+    **Missing.** 65 students answered all six pairs; 9, 5, 13, 3 and 3 students omitted
     1, 2, 3, 4 and 5 of them. Each pair lacks 10 to 18 answers. Whether an answer is
-    missing may well depend on what it would have been, which is the subject of
-    the article below.
+    missing may depend on what it would have been, which is the subject of the article
+    below.
 
     **Covariates.** ``sex``: female 43, male 55; no value is missing. Age and nationality
-    were asked as well and are left out on purpose: among 98 students they are
+    were asked as well and are omitted on purpose: among 98 students they are
     quasi-identifiers (several nationalities occur once), and no analysis here needs them.
 
-    **Respondents.** The data come from a table that counts how many students of a sex
-    gave a combination of answers. The respondents are numbered in the order of that table,
-    so a number says nothing about who answered when.
+    **Respondents.** The data are from a table of the number of students by sex and
+    combination of answers. The respondents are numbered in the order of that table, so
+    their numbers contain no information about the order in which they answered.
 
-    **Source.** Data set immig of the R package prefmod (GPL (>= 2)), counted into that
+    **Source.** Data set immig of the R package prefmod (GPL (>= 2)), counted into this
     table.
 
     References
@@ -333,7 +334,7 @@ def load_immigration() -> Survey:
 
 
 def _data_folder() -> Traversable:
-    """Return the data folder: inside an installed package, beside it in a checkout."""
+    """Return the folder of the data: in the package, or next to it in a checkout."""
     package = files("privrank")
     inside = package / "data"
     return inside if inside.is_dir() else package / ".." / "data"

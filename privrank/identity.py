@@ -1,4 +1,4 @@
-"""Private tests of identity (goodness of fit), of rankings and of choices."""
+"""Private tests of identity (goodness of fit) for rankings and choices."""
 
 from __future__ import annotations
 
@@ -46,78 +46,80 @@ _H1 = {
 
 
 def _against(null: NullModel, alternative: str) -> str:
-    """Return the alternative to a hypothesis in words."""
+    """Return the alternative hypothesis in words."""
     if alternative == "two-sided" and null.words.startswith("all "):
         return "some are more likely than others."
     return _H1[alternative]
 
 
 class IdentityTest:
-    """Test whether rankings, or choices, follow a distribution that is known beforehand.
+    """Test that rankings (or choices) follow a specified distribution.
 
-    Is the order the one of last year? Are the shares those of the census?
-
-    This holds if respondents are independent of each other (else respondent= names their family
-    or class), who answers does not depend on the answer and H0, taken as exact, is known without
-    error (else null_nobs=). What comes about otherwise: :doc:`assumptions </assumptions>`.
+    Have the rankings the same distribution as last year? Do the shares agree with the census?
 
     Parameters
     ----------
     data : data frame, array of ranks, or Series
-        Rankings, as for :class:`privrank.UniformityTest`; a Series holds choices.
+        Rankings, see :class:`privrank.UniformityTest`; a Series contains choices.
     null : "uniform", Mallows, mapping, Series, DataFrame or sequence
-        The distribution under H0. Choices: probabilities by category. Rankings: a
+        The distribution under H0. For choices: probabilities by category. For rankings: a
         :class:`privrank.Mallows` model of the same items, or for at most 6 items a DataFrame with
-        the item columns and a column ``probability``. It must not be learned from these data, and
-        is taken as exact unless `null_nobs` is given.
+        the item columns and a column ``probability``. It must not be estimated from `data`, and is
+        assumed to be exact unless `null_nobs` is given.
     categories : sequence of str, optional
-        The categories of choices; by default the keys of `null`, if it has any, or those of a
-        polars Enum.
+        The categories of choices; by default the keys of `null`, if it has keys, or the categories
+        of a polars Enum.
     items : sequence of str, optional
-        The item columns of rankings; by default every column but the respondent's.
+        The item columns of rankings; by default every column except `respondent`.
     respondent : str, optional
-        Column or pandas index level of a frame, not of a Series, that names the respondent of each
-        row, of which one, drawn by a secret lot, is used.
+        Column or pandas index level of a frame (not of a Series) that identifies the respondent of
+        each row. The test uses one row per respondent, drawn at random and in secret.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties, missing : str, default "refuse"
-        As for :class:`privrank.UniformityTest`.
+        See :class:`privrank.UniformityTest`.
     null_nobs : int, optional
-        Number of answers from which the probabilities of `null` were estimated, such as those of
-        last year. The test is then the comparison of the two samples that it is.
+        Number of answers from which the probabilities of `null` were estimated, such as the answers
+        of last year. The test then compares two samples.
     null_noise : float, optional
-        Standard deviation of independent noise in each count behind `null`, where a private release
-        gave its shares; needs `null_nobs`.
+        Standard deviation of independent noise in each count behind `null`, if its shares are from
+        a private release; needs `null_nobs`.
 
     Raises
     ------
     ValueError, TypeError
-        If the data, the null or an argument breaks a rule.
+        If the data, the null or an argument violates a rule.
 
     See Also
     --------
-    privrank.UniformityTest : Tests whether all rankings, or categories, are equally likely.
-    privrank.ClosenessTest : Compares samples with each other.
+    privrank.UniformityTest : Test that all rankings (or categories) are equally likely.
+    privrank.ClosenessTest : Test that groups have the same distribution.
 
     Notes
     -----
-    **Privacy.** As :class:`privrank.UniformityTest`: a whole-number statistic of proved
-    sensitivity and discrete Laplace noise. The null and all that follows from it is public.
+    **Assumptions.** Independent respondents (if families or classes answer alike, name the family
+    or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
+    on the answer); a null distribution that is known without error (if it was estimated, use
+    `null_nobs`). For the consequences of violations, see :doc:`assumptions </assumptions>`.
+
+    **Privacy.** A whole-number statistic of proved sensitivity with discrete Laplace noise; see
+    :class:`privrank.UniformityTest`. The null and everything computed from it are public.
 
     **Validity.** The distribution of the noisy statistic under H0 is known, so the p-value accounts
-    for the noise at any epsilon and any sample size. Observations to which H0 gives probability 0
-    are seen: :func:`privrank.mechanisms.categories.omnibus_of`. With one row per
-    respondent the rows used are independent if respondents are; how many rows one has must not
-    depend on what they say.
+    for the noise at any epsilon and any sample size. The test has power against observations to
+    which H0 gives probability 0 (:func:`privrank.mechanisms.categories.omnibus_of`). With one row
+    per respondent the rows used are independent if respondents are independent. The number of rows
+    of a respondent must not depend on their answers.
 
-    **A null that was estimated** is not the truth. The shares of 500 answers, taken as exact, are
-    rejected by 500 others from the same distribution: in .23 of the cases for four choices and .49
-    for twelve (epsilon 2). With `null_nobs` the answers behind it, which are public, enter as the
-    second sample of a :class:`privrank.ClosenessTest`, whose level is exact and whose result is
-    returned. Give shares to enough digits to tell their counts. Shares from a private release have
-    noise besides: with its standard deviation, `null_noise`, so many fewer answers stand behind
-    them as tell no more than the noisy ones. Their number is in the summary; where a share is small
-    it is, too.
+    **Estimated null.** An estimated distribution is not the true one. If the shares of 500 answers
+    are taken as exact, 500 other answers from the same distribution reject them at level 0.05
+    in 0.23 of the cases for four choices and 0.49 for twelve (epsilon 2; study ``identity_null``).
+    With `null_nobs` the answers behind `null`, which are public, are the second sample of a
+    :class:`privrank.ClosenessTest`. Its level is exact, and its result is returned. Give the shares
+    with enough digits to determine the counts. Shares from a private release contain noise as well.
+    With its standard deviation, `null_noise`, the number of answers is reduced to the number that
+    is no more informative than the noisy shares. The summary states this number, which is small
+    if a share is small.
 
     References
     ----------
@@ -165,16 +167,16 @@ class IdentityTest:
                 known=null_categories(null),
             )
         self._null = read_null(null, self._encoded.sample, anywhere=self._encoded.missing == "half")
-        # a null from other answers is an estimate: the test is then that of two samples, and what
-        # fit() runs is a ClosenessTest of them
+        # a null estimated from other answers makes this a two-sample test: fit() runs a
+        # ClosenessTest
         self._two = None
         if null_nobs is not None:
             answers = against_answers(self._encoded, self._null, null_nobs, null_noise)
             self._two = ClosenessTest(answers, None)
         elif null_noise is not None:
             raise ValueError(
-                "null_noise= is noise in counts: say of how many answers by null_nobs=, or leave "
-                "it out."
+                "null_noise is the noise in the counts behind null, so it needs their sum, "
+                "null_nobs. Give null_nobs, or omit null_noise."
             )
 
     @classmethod
@@ -189,7 +191,7 @@ class IdentityTest:
         data : data frame
             Frame with these columns.
         null
-            As for the class.
+            See the class.
         **arguments
             `respondent`, `max_rows`, `null_nobs`, `null_noise`; for rankings `ties` and `missing`;
             for choices `categories`.
@@ -221,18 +223,18 @@ class IdentityTest:
         null_nobs: int | None = None,
         null_noise: float | None = None,
     ) -> Self:
-        """Build the test from counts by category; one counted choice is the unit of privacy.
+        """Build the test from counts by category; the unit of privacy is one choice.
 
         Parameters
         ----------
         counts : mapping, Series or sequence of int
             How often each category was chosen.
         null
-            As for the class.
+            See the class.
         categories : sequence of str, optional
-            The categories, as for the class: those of the counts may be the ones that occur.
+            The categories, see the class. The counts may contain only the categories that occur.
         null_nobs, null_noise
-            As for the class.
+            See the class.
 
         Returns
         -------
@@ -267,7 +269,9 @@ class IdentityTest:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult | ClosenessResult:
-        """Spend `epsilon` once and return the test.
+        """Run the test under differential privacy.
+
+        The test uses `epsilon` and `delta` once.
 
         Parameters
         ----------
@@ -276,53 +280,59 @@ class IdentityTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            Choices: ``"auto"`` or ``"omnibus"``, small deviations of many categories, large ones of
-            few and observations that H0 rules out together. ``"tv"``, the total variation distance,
-            with a confidence interval. For a uniform null ``"paninski"``, for many
-            categories and few choices. For two categories ``"binary"``, also ``"auto"`` there, of
-            exact level by a public random number at the boundary, most powerful if one-sided. For
-            both ``"sigmoid"``, one bit without a stated level; other nulls reach it by a reduction
-            to uniformity that is drawn before the test (:doc:`ASZ18 </papers/asz18>`). Uniform
-            rankings: as :class:`privrank.UniformityTest`, ``"borda"`` among them. Mallows null:
-            ``"auto"`` or ``"omnibus"`` of the two, ``"kernel"``, for another centre, and
-            ``"distance"``, for another dispersion. The summary says what a statistic cannot see.
-            With `null_nobs`: ``"auto"`` or, of choices, ``"tv"``, of
-            :class:`privrank.ClosenessTest`.
+            The test statistic. For choices, ``"auto"`` or ``"omnibus"`` combines small deviations
+            in many categories, large deviations in few, and observations that H0 rules out.
+            ``"tv"`` is the total variation distance, with a confidence interval. For a uniform null
+            ``"paninski"`` is for many categories and few choices.
+
+            For choices with two categories, ``"auto"`` is ``"binary"``. Its level is exact, by a
+            public random number at the boundary, and it is most powerful if one-sided.
+            ``"sigmoid"``, for a uniform null or two categories, releases one bit, without a stated
+            level. Other nulls can use it by a reduction to uniformity that is drawn before the test
+            (:doc:`ASZ18 </papers/asz18>`).
+
+            For rankings with a uniform null, see :class:`privrank.UniformityTest`; ``"borda"`` is
+            available. For a Mallows null, ``"kernel"`` has power against another centre,
+            ``"distance"`` against another dispersion, and ``"auto"`` or ``"omnibus"`` combines
+            both. With `null_nobs`: ``"auto"`` or, for choices, ``"tv"``, see
+            :class:`privrank.ClosenessTest`. The summary states the alternatives against which a
+            statistic has little power.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
-            Of choices of two categories, by ``"auto"`` or ``"binary"``: what the probability of
-            the first is under H1.
+            Alternative hypothesis about the probability of the first category, for choices of two
+            categories and ``"auto"`` or ``"binary"``.
         tolerance : float, optional
-            Total variation distance that ``"sigmoid"`` shall detect; needed there.
+            Total variation distance that ``"sigmoid"`` is designed to detect; required there.
         draws : int, optional
-            Monte Carlo draws of the null distribution where it is not known exactly, by default as
-            for :class:`privrank.UniformityTest`.
+            Number of Monte Carlo draws of the null distribution, if it is not known exactly; for
+            the default see :class:`privrank.UniformityTest`.
         effect_epsilon : float, optional
-            For choices, budget of an effect size, the total variation distance from H0 with an
-            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
-            distance, has it without.
+            For choices, additional budget of an effect size: the total variation distance from H0,
+            with an interval. It is reserved together with `epsilon`. ``"tv"`` tests this distance
+            and reports it without additional budget.
         budget : Budget, optional
-            Ledger to reserve from.
+            Ledger from which the fit reserves its budget.
         rng : numpy.random.Generator, optional
-            Seeded noise for studies; None, the default, is secure noise.
+            Generator for seeded noise, for studies only. None, the default: secure noise.
 
         Returns
         -------
         RankTestResult
-            Or with `null_nobs` a :class:`privrank.ClosenessResult`.
+            With `null_nobs`, a :class:`privrank.ClosenessResult`.
 
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            With a short message, before any budget is spent.
+            Before any budget is spent.
         FitError
-            If numerics fail after that: holds the release, which `from_release` reads for nothing.
+            If inference fails after the release. The release is stored in the exception, and
+            `from_release` computes the result from it at no additional privacy cost.
 
         See Also
         --------
-        privrank.RankTestResult : What is returned.
-        privrank.power.IdentityPower : What the test will detect.
+        privrank.RankTestResult : Results of the test.
+        privrank.power.IdentityPower : Power and sample size.
 
         Examples
         --------
@@ -351,7 +361,8 @@ class IdentityTest:
             name: value for name, value in given.items() if value not in (None, "two-sided")
         }
         effect_epsilon = checks.check_extra("effect_epsilon", effect_epsilon, epsilon)
-        # what is asked, its noise and its null distribution are public, and known before spending
+        # the statistic, its noise and its null distribution are public, so they come before the
+        # budget is spent
         xi = budget_shares(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         query = identity_statistic(null, sample, method, xi=xi, **settings)
         distance = partial(distance_from_null, sample.nobs, null.probabilities)
@@ -376,19 +387,19 @@ class IdentityTest:
     def from_release(
         release: Release, null: object, *, alpha: float = 0.05, draws: int | None = None
     ) -> RankTestResult:
-        """Test from a release that was paid for already; nothing more is spent.
+        """Compute the test from an existing release, at no additional privacy cost.
 
         Parameters
         ----------
         release : Release
-            From a fit of this test. That of a fit with `null_nobs` is read by
+            The release of a fit of this test. For the release of a fit with `null_nobs` use
             :meth:`privrank.ClosenessTest.from_release`.
         null
-            The null hypothesis of that fit, which the release does not hold.
+            The null distribution of that fit, which the release does not contain.
         alpha : float, default 0.05
-            Significance level; a random bit keeps the one it was drawn at.
+            Significance level; one-bit methods keep the level of their fit.
         draws : int, optional
-            Monte Carlo draws of the null distribution, as for `fit`.
+            Number of Monte Carlo draws of the null distribution; see :meth:`fit`.
 
         Returns
         -------
@@ -406,7 +417,7 @@ class IdentityTest:
 
 
 def _check_two(method: str, sample: Sample, *others: object) -> None:
-    """Refuse what a comparison with the answers behind a null does not take."""
+    """Refuse arguments that do not apply to a null estimated from answers."""
     known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
     if method not in known:
         raise ValueError(
@@ -415,8 +426,8 @@ def _check_two(method: str, sample: Sample, *others: object) -> None:
         )
     if others != ("two-sided", None, None):
         raise ValueError(
-            "alternative=, tolerance= and draws= are for a null that is known exactly: leave them "
-            "out with null_nobs=."
+            "alternative, tolerance and draws are for a null that is known exactly. Omit them with "
+            "null_nobs."
         )
 
 
@@ -429,28 +440,28 @@ def identity_statistic(
     alternative: Alternative = "two-sided",
     tolerance: float | None = None,
 ) -> Statistic | RandomBit:
-    """Return what a method releases of such a sample at a pure budget `xi`: public numbers alone.
+    """Return the statistic of a method at a pure budget `xi`.
 
-    Refuses methods that do not apply.
+    It depends on public numbers alone. Raises an error for methods that do not apply.
     """
     n = sample.nobs
     checks.check_choice("method", method, _methods(null, sample), sample.kind)
     checks.check_tolerance(tolerance)
     if (tolerance is None) == (method == "sigmoid"):
         raise ValueError(
-            "tolerance= is what method='sigmoid' shall detect: give it there, and leave it out "
-            "elsewhere."
+            "tolerance is the distance that method='sigmoid' is designed to detect. Give it with "
+            "method='sigmoid', and omit it for all other methods."
         )
     p = null.probabilities
     k = len(sample.items)
     choices = sample.kind == "choices"
-    # of two categories the count of one is all there is, and its test is exact
+    # with two categories, the count of one category is sufficient, and its test is exact
     if method == "auto" and len(p) == 2 and (alternative != "two-sided" or not null.rules_out):
         method = "binary"
     if alternative != "two-sided" and not (choices and method == "binary"):
         raise ValueError(
-            "alternative= is for choices of two categories and method='auto' or 'binary': leave it "
-            "out elsewhere."
+            "alternative is for choices of two categories and method='auto' or method='binary'. "
+            "Omit it in all other cases."
         )
     if tolerance is not None:
         checks.check_noisy(method, xi, "tv")
@@ -468,8 +479,8 @@ def identity_statistic(
         return _of_mallows(method, n, null, xi)
     if not p:
         return statistic_or_bit(method, sample, xi, {})
-    # without noise an observation that H0 rules out rejects by itself; with noise it is counted in
-    # the omnibus statistic
+    # without noise a single observation that H0 rules out rejects H0; with noise the omnibus
+    # statistic includes the number of such observations
     query = _of_counts(method, n, null, sample, xi)
     if null.rules_out and math.isinf(xi):
         blind = tuple(one for one in query.blind_to if one != "impossible observations")
@@ -485,7 +496,7 @@ def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
 
 
 def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) -> Statistic:
-    """Return a statistic of counts by category, or by ranking."""
+    """Return a statistic of the counts by category, or by ranking."""
     p = null.probabilities
     if method == "omnibus" or (method == "auto" and len(p) > 2):
         return categories.omnibus_of(n, p, xi, rankings=sample.kind == "rankings")
@@ -518,10 +529,10 @@ def infer_identity(
     found: Mapping[str, Any] | None = None,
     distribution: Null | None = None,
 ) -> RankTestResult:
-    """Compute the test from a release and the record of its null hypothesis: nothing is spent.
+    """Compute the test from a release and the record of its null distribution.
 
-    Given what was `found` from this release before, or the null distribution `distribution` of its
-    statistic, does not compute them again.
+    Results in `found`, computed earlier from this release, and the null distribution
+    `distribution` of its statistic are not computed again.
     """
     check_release(release)
     model = NullModel.from_record(null)
@@ -532,7 +543,7 @@ def infer_identity(
     known = plan.method in _methods(model, sample)
     query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
-        raise ValueError("release must be of an IdentityTest, and this one is of another model.")
+        raise ValueError("release must be of an IdentityTest, but it is of another model.")
     return read_test(
         distribution,
         release=release,

@@ -34,54 +34,54 @@ from privrank.util.arrays import FloatArray, readonly_copy
 
 
 class PrivateTopK:
-    """The k most preferred items under differential privacy.
+    """Select the k most preferred items under differential privacy.
 
-    Items are ranked by their win rate: the share of its comparisons that an item wins, ties as
-    half, against the opponents it met. Or they are ranked by net wins, wins less losses, which is
-    the same order where all are compared equally often. All of it, the set, intervals, rank sets
-    and the separation p-value, comes from what one fit releases by item. How often each pair was
-    compared is never released.
-
-    This holds if respondents are independent of each other (else respondent= names their family
-    or class) and who answers does not depend on the answer. What comes about otherwise:
-    :doc:`assumptions </assumptions>`.
+    Items are ranked by win rate: the fraction of its comparisons that an item wins, with ties as
+    half a win. Alternatively they are ranked by net wins (wins minus losses), which give the same
+    order if all items are compared equally often. The set, the intervals, the rank sets and the
+    separation p-value are all computed from one release by item. The number of comparisons per
+    pair is never released.
 
     Parameters
     ----------
     comparisons : data frame
-        Long comparisons, as for :class:`privrank.PrivateBTL`.
+        Comparisons in long form; see :class:`privrank.PrivateBTL`.
     k : int
         Size of the set, fixed in advance; at most one less than the number of items.
     item1, item2, outcome, items, respondent, counts, max_rows, excess, distinct_pairs, ties, design
-        As for :class:`privrank.PrivateBTL`; `respondent`, whom epsilon protects, has no default.
+        See :class:`privrank.PrivateBTL`. `respondent`, the unit of privacy, has no default.
     pair_counts : None, "equal", mapping or data frame, optional
-        Comparisons per pair under a private design, where you can declare them, as for
-        :class:`privrank.PrivateBTL`. A selection needs none.
+        Declared number of comparisons per pair under a private design; see
+        :class:`privrank.PrivateBTL`. A selection does not need them.
 
     Raises
     ------
     ValueError, TypeError
-        If the frame or an argument breaks a rule.
+        If the frame or an argument violates a rule.
 
     See Also
     --------
-    privrank.PrivateBTL : Worths of all items, from the same data.
-    privrank.power.TopKPower : How surely a set will be separated.
+    privrank.PrivateBTL : Bradley-Terry model for the same data.
+    privrank.power.TopKPower : Power and sample size.
 
     Notes
     -----
+    **Assumptions.** Independent respondents (if families or classes answer alike, name the family
+    or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
+    on the answer). For the consequences of violations, see :doc:`assumptions </assumptions>`.
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
     reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
-    bounds in other norms beside it. Noise calibrated to them
-    (:func:`privrank.privacy.netnoise.net_noise`) protects the whole vector. Wins and losses of all
-    items together have the noise of :func:`privrank.privacy.netnoise.side_noise`, and comparisons
-    per item that of :func:`privrank.privacy.netnoise.item_noise`, for a share of epsilon. So the
-    order, the set and every interval are post-processing, whatever k is.
+    and :class:`~privrank.privacy.sensitivity.UnitSensitivity` has bounds in other norms. Noise
+    calibrated to these bounds (:func:`privrank.privacy.netnoise.net_noise`) protects the complete
+    vector. The joint vector of wins and losses has the noise of
+    :func:`privrank.privacy.netnoise.side_noise`. The comparisons per item have the noise of
+    :func:`privrank.privacy.netnoise.item_noise`, for a share of epsilon. The order, the set and
+    every interval are therefore post-processing, for any k.
 
     References
     ----------
-    Cai, Chakraborty and Wang (2023), Algorithm 2. One-shot selection pays for k; the noisy vector
-    does not.
+    Cai, Chakraborty and Wang (2023), Algorithm 2. The privacy loss of one-shot selection grows with
+    k; releasing the noisy vector avoids this.
 
     Examples
     --------
@@ -136,7 +136,9 @@ class PrivateTopK:
     @classmethod
     @checks.without_weights
     def from_formula(cls, formula: str, data: object, k: int, **arguments: Any) -> Self:
-        """Build the selection from a formula, as :meth:`privrank.PrivateBTL.from_formula` does.
+        """Build the selection from a formula.
+
+        See :meth:`privrank.PrivateBTL.from_formula`.
 
         Parameters
         ----------
@@ -147,7 +149,7 @@ class PrivateTopK:
         k : int
             Size of the set.
         **arguments
-            The other arguments of :class:`PrivateTopK`; ``respondent=`` has no default.
+            The other arguments of :class:`PrivateTopK`; ``respondent=`` is required.
 
         Returns
         -------
@@ -166,8 +168,8 @@ class PrivateTopK:
         _check_ties(encoded.design.ties)
         if encoded.design.covariates is not None:
             raise ValueError(
-                "formula must have '~ 1' on its right: the selection has no covariates, so select "
-                "within groups by fitting each of them."
+                "formula must have '~ 1' on its right-hand side, because the selection has no "
+                "covariates. To select within groups, fit each group separately."
             )
         return cls(encoded, k)
 
@@ -188,22 +190,24 @@ class PrivateTopK:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> TopKResult:
-        """Spend `epsilon` once and return the selection.
+        """Select the items under differential privacy.
+
+        The fit uses `epsilon` and `delta` once.
 
         Parameters
         ----------
         epsilon, delta, noise, dependence, shares, alpha, budget, rng
-            As in :meth:`privrank.PrivateBTL.fit`. A share for ``"item_counts"``, the comparisons of
-            each item, asks for them as well as net wins.
+            See :meth:`privrank.PrivateBTL.fit`. A share for ``"item_counts"``, the comparisons of
+            each item, releases them in addition to the net wins.
         target : {"auto", "net wins", "win rate"}, default "auto"
-            What items are ranked by. Under a private design without declared pair counts, ``"net
-            wins"`` spends all of epsilon on them: the choice where compared pairs are a random
-            sample, as all items are then compared equally often but for chance. Nothing but the
-            set is stated then. ``"win rate"`` releases the wins and losses of each item, or its net
-            wins and comparisons where public numbers predict that these need less noise, as for
-            respondents who answer most pairs. ``"auto"`` takes win rates where the comparisons of
-            an item are expected to be ten times the standard deviation of their noise, and net wins
-            elsewhere. Where the comparisons of each item are public or declared it takes win rates.
+            The statistic by which items are ranked. ``"net wins"``, under a private design without
+            declared pair counts, uses all of epsilon for the net wins. It suits random samples of
+            pairs, in which all items are compared equally often up to chance. The result then
+            consists of the set alone. ``"win rate"`` releases the wins and losses of each item, or
+            its net wins and comparisons if public numbers predict less noise for these, as for
+            respondents who answer most pairs. ``"auto"`` uses win rates if the comparisons of each
+            item are public or declared, or if their expected number is at least ten times the
+            standard deviation of their noise. In all other cases it uses net wins.
 
         Returns
         -------
@@ -212,14 +216,15 @@ class PrivateTopK:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            With a short message, before any budget is spent.
+            Before any budget is spent.
         FitError
-            If numerics fail after that: holds the release, which `from_release` reads for nothing.
+            If inference fails after the release. The release is stored in the exception, and
+            `from_release` computes the result from it at no additional privacy cost.
 
         See Also
         --------
-        privrank.TopKResult : What is returned.
-        privrank.power.TopKPower : How surely a set will be separated.
+        privrank.TopKResult : Results of the selection.
+        privrank.power.TopKPower : Power and sample size.
 
         Examples
         --------
@@ -252,18 +257,18 @@ class PrivateTopK:
     def from_reports(
         tally: Tally, k: int, *, target: Target = "auto", alpha: float = 0.05
     ) -> TopKResult:
-        """Select from reports of the local model, which their respondents have randomised.
+        """Select the items from a tally of local reports.
 
         Parameters
         ----------
         tally : Tally
-            Of a protocol that asks for one pair each, such as :class:`privrank.local.Comparisons`,
-            or for the order of a few items, :class:`privrank.local.SubRanking`:
-            ``protocol.tally(reports)``.
+            Local reports, counted by ``protocol.tally(reports)``. The protocol asks each respondent
+            for one pair, such as :class:`privrank.local.Comparisons`, or for the order of a few
+            items, :class:`privrank.local.SubRanking`.
         k : int
             Size of the set. For a valid separation p-value it must not depend on the reports.
         target : {"auto", "net wins", "win rate"}, default "auto"
-            What items are ranked by; ``"auto"`` is by win rates.
+            The statistic by which items are ranked; ``"auto"`` is the win rate.
         alpha : float, default 0.05
             Significance level.
 
@@ -288,16 +293,17 @@ class PrivateTopK:
     def from_release(
         release: Release, k: int, *, target: Target = "auto", alpha: float = 0.05
     ) -> TopKResult:
-        """Select from a release that was paid for already; nothing more is spent.
+        """Select the items from an existing release, at no additional privacy cost.
 
         Parameters
         ----------
         release : Release
-            From a fit that released counts, such as ``PrivateBTL(...).fit(...).release``.
+            The release of a fit that released counts, such as ``PrivateBTL(...).fit(...).release``.
         k : int
             Size of the set. For a valid separation p-value it must not depend on the release.
         target : {"auto", "net wins", "win rate"}, default "auto"
-            What items are ranked by; ``"auto"`` is by win rates where the release has them.
+            The statistic by which items are ranked; ``"auto"`` is the win rate if the release
+            determines it.
         alpha : float, default 0.05
             Significance level.
 
@@ -307,7 +313,7 @@ class PrivateTopK:
 
         Examples
         --------
-        A fit of worths has released what a selection needs:
+        The release of a Bradley-Terry fit suffices for a selection:
 
         >>> worths = pr.PrivateBTL(cems.comparisons, items=cems.items, respondent="respondent",
         ...                        max_rows=15, ties=True, design="public")
@@ -319,41 +325,42 @@ class PrivateTopK:
 
 
 def _check_counts(pair_counts: object) -> None:
-    """Refuse to release pair counts, of which a selection makes no use."""
+    """Refuse to release pair counts, which a selection does not use."""
     if isinstance(pair_counts, str) and pair_counts in ("release", "proportional"):
         raise ValueError(
-            f"pair_counts={pair_counts!r} is for the worths of PrivateBTL, and a selection needs "
-            f"no pair counts: leave pair_counts= out."
+            f"pair_counts={pair_counts!r} is for the worths of PrivateBTL; a selection needs no "
+            f"pair counts. Omit pair_counts."
         )
 
 
 def _check_ties(ties: object) -> None:
-    """Refuse a tie parameter, and what is no declaration."""
+    """Refuse a tie parameter and any other invalid value of `ties`."""
     if isinstance(ties, str) and ties == "davidson":
         raise ValueError(
-            "ties='davidson' is for PrivateBTL, and a selection has no tie parameter: use "
-            "ties=True, which counts a tie as half a win to each."
+            "ties='davidson' is for PrivateBTL; a selection has no tie parameter. Use ties=True, "
+            "which counts a tie as half a win for each item."
         )
     checks.check_flag("ties", ties)
 
 
 def _check_read(release: Release, target: object) -> None:
-    """Refuse a release that a selection cannot be read from."""
+    """Refuse a release from which no selection can be computed."""
     check_release(release)
     if WORTHS in release.parts:
         raise ValueError(
-            "release must hold net wins or a win matrix, but objective perturbation releases "
-            "worths only: fit with method='counts'."
+            "release must contain net wins or a win matrix, but objective perturbation releases "
+            "only worths. Fit with method='counts'."
         )
     if release.design.covariates is not None:
         raise ValueError(
-            "release must be of a model without covariates: fit one with '~ 1' on the right."
+            "release must be from a model without covariates. Fit one with '~ 1' as the right-hand "
+            "side."
         )
     checks.check_choice("target", target, Target)
     if uncounted(release) and target == "win rate":
         raise ValueError(
-            "target='win rate' needs a release with the comparisons of each item, and this one is "
-            "of net wins alone: leave target= out."
+            "target='win rate' needs a release with the comparisons of each item, but this one "
+            "contains net wins alone. Omit target."
         )
 
 
@@ -365,37 +372,38 @@ def infer_topk(
     alpha: float = 0.05,
     warn: bool = False,
 ) -> TopKResult:
-    """Compute the selection from a release: post-processing, nothing is spent.
+    """Compute the selection from a release: post-processing, at no privacy cost.
 
-    Given whether to warn of items whose comparisons do not exceed their noise.
+    `warn`: whether to emit a warning for items whose comparisons do not exceed their noise.
 
     Notes
     -----
-    **Statistic.** An item with s net wins, halved, in a comparisons has the win rate 1/2 + s / a.
-    Ranked by net wins, all items have the mean number of comparisons instead of a. Where these were
-    released, an item with no more than four standard deviations of their noise is not
-    identified: that number takes the place of a, and nothing is stated of the item.
+    **Statistic.** Let s be half the net wins of an item, and a its number of comparisons. Its win
+    rate is 1/2 + s / a. If items are ranked by net wins, a is the mean number of comparisons for
+    all items. If the comparisons were released with noise, an item with at most four standard
+    deviations of this noise is not identified: four standard deviations replace a, and the result
+    makes no statement about the item.
     """
     _check_read(release, target)
-    if release.design.davidson:  # net wins are the same, whatever ties count
+    if release.design.davidson:  # net wins do not depend on how ties are counted
         release = replace(release, survey=replace(release.design, ties=True))
     facts = score_equations(release)
     alpha = checks.check_alpha(alpha)
     k = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * degree_error(facts)
     degrees = np.maximum(released_degrees(facts), max(few, 1.0))
-    # what items are ranked by, over this
+    # the statistic by which items are ranked, divided by its scale
     by_net = target == "net wins" or uncounted(release)
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees
     part = release.parts.get(NET, release.parts.get(SIDES))
     score = facts.score
-    if part is not None:  # as released: those of the equations add up to 0
+    if part is not None:  # as released, because the score of the equations is centred to sum 0
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
     effects = _design_effects(facts, release, estimate, degrees, scale)
     apart = (released_degrees(facts) <= few) | uncounted(release)
     effects[apart[:, None] | apart] = np.inf
-    if facts.matching is None:  # of what released pair counts do not connect
+    if facts.matching is None:  # no differences between items that pair counts do not connect
         effects[~facts.components.together & ~np.eye(facts.items, dtype=bool)] = np.inf
     result = TopKResult(
         release=release,
@@ -419,11 +427,12 @@ def _design_effects(
     degrees: FloatArray,
     scale: FloatArray,
 ) -> FloatArray:
-    """Return the variances of estimates and of their differences over those of independent answers.
+    """Return design effects of estimates and of their differences, shape (m, m).
 
-    Shape (m, m), estimates on the diagonal. Of answers that are cluster-robust these are the
-    variances of estimates about themselves, and of differences about 0, as under the hypothesis
-    that two are equal. About the gap they would be smaller by gap^2 / n.
+    These are variances relative to independent answers, with the estimates on the diagonal. For
+    cluster-robust answers, the variances of estimates are about their means, and the variances of
+    differences are about 0, as under the hypothesis that two items are equal. About the observed
+    gap they would be smaller by gap^2 / n.
     """
     m = facts.items
     n = release.design.nobs
@@ -438,8 +447,8 @@ def _design_effects(
         about = (1.0 - 1.0 / n) * both + gap**2 / n
         np.fill_diagonal(about, np.diag(both))
     elif DEPENDENCE in release.parts:
-        # of released design effects: scores at the fit, as they are and as if answers were
-        # independent, both over the same scale
+        # released design effects: score variances at the fit, with and without dependence, both
+        # divided by the same scale
         b = estimate_worths(facts, release).coefficients
         squares = np.outer(scale, scale)
         alone = own_and_between(independent_scores(facts, release, b) / squares)
@@ -457,13 +466,15 @@ def _cluster_covariance(
     degrees: FloatArray,
     scale: FloatArray,
 ) -> FloatArray:
-    """Return the cluster-robust covariance of the estimates of a non-private run, shape (m, m).
+    """Return the cluster-robust covariance of the estimates, shape (m, m).
+
+    For non-private fits only.
 
     A win rate is the ratio of an item's wins to its comparisons. To first order respondent r moves
     it by (w - tau d) / D, with w wins in d comparisons of the item among the answers of r, and D
-    the item's comparisons in all. These add up to 0 over respondents, so that n / (n - 1) times the
-    sum of their outer products is without bias. Half net wins add up to what they are, whose mean
-    is taken off.
+    the item's comparisons in all. These contributions sum to 0 over respondents, so n / (n - 1)
+    times the sum of their outer products is unbiased. The contributions to half the net wins do not
+    sum to 0, so their mean is subtracted.
     """
     pairs = facts.pairs
     n = release.design.nobs

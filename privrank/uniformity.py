@@ -1,4 +1,4 @@
-"""Private tests of uniformity, of rankings and of choices."""
+"""Private tests of uniformity for rankings and choices."""
 
 from __future__ import annotations
 
@@ -61,13 +61,9 @@ _BITS = get_args(OfBits)
 
 
 class UniformityTest:
-    """Test whether all rankings, or all categories, are equally likely.
+    """Test that all rankings (or categories) are equally likely.
 
-    Is there any consensus among respondents, or might each have ranked by drawing lots?
-
-    This holds if respondents are independent of each other (else respondent= names their family
-    or class) and who answers does not depend on the answer. What comes about otherwise:
-    :doc:`assumptions </assumptions>`.
+    Do the rankings show any consensus, or could they be random?
 
     Parameters
     ----------
@@ -75,47 +71,53 @@ class UniformityTest:
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
         A Series is a sample of choices; see also `from_formula` and `from_counts`.
     items : sequence of str, optional
-        The item columns; by default every column but the respondent's. Of a Series all categories,
-        which have to be given: those of a pandas categorical may be just the ones that occur.
+        The item columns; by default every column except `respondent`. For a Series, all
+        categories. They are required, because the categories of a pandas categorical may be only
+        those that occur.
     categories : sequence of str, optional
-        The same for a Series, as in `from_formula` and `from_counts`.
+        The same as `items` for a Series; the name agrees with `from_formula` and `from_counts`.
     respondent : str, optional
-        Column or pandas index level of a frame, not of a Series, that names the respondent of each
-        row. The unit of privacy is then a respondent with all their rows, one of which, drawn by a
-        secret lot, is used.
+        Column or pandas index level of a frame (not of a Series) that identifies the respondent of
+        each row. The unit of privacy is then a respondent with all their rows. The test uses one
+        of these rows, drawn at random and in secret.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties : {"refuse", "complete"}
-        Whether items may share a rank. In each fit a secret draw from H0 puts them in an order.
+        Whether items may share a rank. With ``"complete"`` each fit draws the order of tied items
+        from H0, in secret.
     missing : {"refuse", "bottom", "complete"}
-        Whether items may have no rank. ``"bottom"``: as those of a list of the leading few, they
-        are below the ranked ones and tied. ``"complete"``: their place is not known, and drawn from
-        H0.
+        Whether items may have no rank. ``"bottom"``: they are below the ranked items and tied (a
+        top-k list). ``"complete"``: their ranks are unknown, and each fit draws them from H0.
 
     Raises
     ------
     ValueError, TypeError
-        If the frame or an argument breaks a rule.
+        If the frame or an argument violates a rule.
 
     See Also
     --------
-    privrank.IdentityTest : Tests another distribution than the uniform one.
-    privrank.ClosenessTest : Compares groups with each other.
+    privrank.IdentityTest : Test of a specified distribution.
+    privrank.ClosenessTest : Test that groups have the same distribution.
 
     Notes
     -----
-    **Privacy.** Neighbours replace one unit; the number of units is public. Each method's statistic
-    is a whole number with a proved bound on what one row can change, and discrete Laplace noise in
-    proportion; see :mod:`privrank.mechanisms.ranknorms` and :mod:`privrank.mechanisms.samples`.
+    **Assumptions.** Independent respondents (if families or classes answer alike, name the family
+    or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
+    on the answer). For the consequences of violations, see :doc:`assumptions </assumptions>`.
 
-    **Validity.** The distribution of the noisy statistic under H0 is a function of public numbers,
-    so the p-value is post-processing, and it accounts for the noise. Monte Carlo tables come from
-    one public sequence per statistic and size, and are kept on disk.
+    **Privacy.** Neighbours replace one unit; the number of units is public. The statistic of each
+    method is a whole number with a proved bound on the change by one row. It has discrete Laplace
+    noise in proportion to this bound; see :mod:`privrank.mechanisms.ranknorms` and
+    :mod:`privrank.mechanisms.samples`.
+
+    **Validity.** The distribution of the noisy statistic under H0 is a function of public numbers.
+    The p-value is therefore post-processing and accounts for the noise. The Monte Carlo draws are
+    from one public sequence per statistic and size, and are cached on disk.
 
     References
     ----------
-    Busa-Fekete, Fotakis and Zampetakis (2021), corrected where their private tests are not
-    private; Acharya, Sun and Zhang (2018) for categories.
+    Busa-Fekete, Fotakis and Zampetakis (2021), with corrections to tests that are not private as
+    published; Acharya, Sun and Zhang (2018) for categories.
 
     Examples
     --------
@@ -169,7 +171,7 @@ class UniformityTest:
             Frame with these columns.
         **arguments
             `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`,
-            needed unless the column is a polars Enum, or of True and False.
+            required unless the column is a polars Enum or contains True and False.
 
         Returns
         -------
@@ -189,15 +191,15 @@ class UniformityTest:
 
     @classmethod
     def from_counts(cls, counts: Mapping[str, int] | object, categories: object = None) -> Self:
-        """Build the test from counts by category; one counted choice is the unit of privacy.
+        """Build the test from counts by category; the unit of privacy is one choice.
 
         Parameters
         ----------
         counts : mapping, Series or sequence of int
             How often each category was chosen.
         categories : sequence of str
-            All categories, those that nobody chose among them: a mapping, or a Series such as that
-            of ``value_counts()``, may hold just the ones that occur.
+            All categories, including those that no one chose. A mapping or a Series, such as the
+            result of ``value_counts()``, may contain only the categories that occur.
 
         Returns
         -------
@@ -229,7 +231,9 @@ class UniformityTest:
         budget: Budget | None = None,
         rng: np.random.Generator | None = None,
     ) -> RankTestResult:
-        """Spend `epsilon` once and return the test.
+        """Run the test under differential privacy.
+
+        The test uses `epsilon` and `delta` once.
 
         Parameters
         ----------
@@ -238,35 +242,38 @@ class UniformityTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            For rankings: ``"auto"``, mean ranks at nine tenths of the level and departures that
-            leave them alone at one tenth. ``"borda"``, mean ranks alone: the norm of the summed
-            rank vectors, capped where n and m say that this lowers the noise (without noise,
-            Friedman's test). ``"laplace"``, the sum of squared wins in disjoint random pairs of
-            items. ``"mallows"``, distances to the order of the columns; ``"two-sample"``, for two
-            rankings, their distance; ``"omnibus"``, for at most 6 items, counts over all orders;
-            ``"truncated"`` and ``"bucket"`` release the decision alone. For choices: ``"auto"`` or
-            ``"omnibus"``, small deviations of many categories and large ones of few together;
-            ``"tv"``, the total variation distance, with a confidence interval. The summary says
-            what a statistic cannot see.
+            The test statistic. For rankings, ``"auto"`` combines a test of mean ranks, at nine
+            tenths of the level, with a test against deviations that leave mean ranks equal, at one
+            tenth. ``"borda"`` tests mean ranks alone: the norm of the summed rank vectors, capped
+            if n and m show that this lowers the noise (without noise, Friedman's test).
+            ``"laplace"`` is the sum of squared wins in disjoint random pairs of items.
+            ``"mallows"`` uses distances to the order of the columns. ``"two-sample"``, for two
+            rankings, is their distance. ``"omnibus"``, for at most 6 items, uses counts of all
+            orders. ``"truncated"`` and ``"bucket"`` release the decision alone.
+
+            For choices, ``"auto"`` or ``"omnibus"`` combines small deviations in many categories
+            with large deviations in few. ``"tv"`` is the total variation distance, with a
+            confidence interval. The summary states the alternatives against which a statistic has
+            little power.
         alpha : float, default 0.05
             Significance level.
         tolerance : float, optional
-            Total variation distance at which ``"truncated"`` and ``"two-sample"`` shall have their
-            published guarantee; by default the smallest at which they have it. There is none for
-            ``"two-sample"`` of few items, whose level does not depend on it.
+            Total variation distance at which ``"truncated"`` and ``"two-sample"`` have their
+            published guarantee; by default the smallest possible. For ``"two-sample"`` with few
+            items there is no such distance; its size does not depend on `tolerance`.
         draws : int, optional
-            Monte Carlo draws of the null distribution where it is not known exactly. By default
-            9,999, and 1,999 or 999 for so many rankings of so many items that one takes long. They
-            are kept on disk; fewer draws give a coarser p-value, whose own error the summary
-            states.
+            Number of Monte Carlo draws of the null distribution, if it is not known exactly. The
+            default is 9,999; it is 1,999 or 999 if the numbers of rankings and items make a draw
+            slow. Draws are cached on disk. Fewer draws give a coarser p-value; the summary states
+            its Monte Carlo standard error.
         effect_epsilon : float, optional
-            For choices, budget of an effect size, the total variation distance from H0 with an
-            interval, on top of `epsilon`; both are reserved at once. ``"tv"``, which tests that
-            distance, has it without.
+            For choices, additional budget of an effect size: the total variation distance from H0,
+            with an interval. It is reserved together with `epsilon`. ``"tv"`` tests this distance
+            and reports it without additional budget.
         budget : Budget, optional
-            Ledger to reserve from.
+            Ledger from which the fit reserves its budget.
         rng : numpy.random.Generator, optional
-            Seeded noise for studies; None, the default, is secure noise.
+            Generator for seeded noise, for studies only. None, the default: secure noise.
 
         Returns
         -------
@@ -275,14 +282,15 @@ class UniformityTest:
         Raises
         ------
         ValueError, TypeError, BudgetExceeded
-            With a short message, before any budget is spent.
+            Before any budget is spent.
         FitError
-            If numerics fail after that: holds the release, which `from_release` reads for nothing.
+            If inference fails after the release. The release is stored in the exception, and
+            `from_release` computes the result from it at no additional privacy cost.
 
         See Also
         --------
-        privrank.RankTestResult : What is returned.
-        privrank.power.UniformityPower : What the test will detect.
+        privrank.RankTestResult : Results of the test.
+        privrank.power.UniformityPower : Power and sample size.
 
         Examples
         --------
@@ -296,9 +304,10 @@ class UniformityTest:
         effect_epsilon = checks.check_extra("effect_epsilon", effect_epsilon, epsilon)
         sample = self._encoded.sample
         draws = wanted_draws(draws, sample, uniform=True)
-        # what is asked, its noise and its null distribution are public, and known before spending
+        # the statistic, its noise and its null distribution are public, so they come before the
+        # budget is spent
         xi = budget_shares(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
-        # a bit is drawn at the level, a statistic is compared with any
+        # a one-bit method draws its bit at the level; a statistic can be compared at any level
         query, constants = uniformity_statistic(
             method, sample, xi=xi, alpha=alpha, tolerance=tolerance
         )
@@ -319,13 +328,13 @@ class UniformityTest:
     def from_reports(
         tally: Tally, *, alpha: float = 0.05, draws: int | None = None
     ) -> RankTestResult:
-        """Test from reports of the local model, which their respondents have randomised.
+        """Run the test on a tally of local reports.
 
         Parameters
         ----------
         tally : Tally
-            Of a protocol without ties: ``protocol.tally(reports)``, such as of
-            :class:`privrank.local.PairBits`, which is made for this test.
+            Local reports, counted by ``protocol.tally(reports)``. The protocol must have no ties;
+            :class:`privrank.local.PairBits` is made for this test.
         alpha : float, default 0.05
             Significance level.
         draws : int, optional
@@ -337,15 +346,15 @@ class UniformityTest:
 
         See Also
         --------
-        privrank.local.PairBits : The protocol of such reports.
+        privrank.local.PairBits : The protocol made for this test.
 
         Notes
         -----
-        **Validity.** The null distribution is exact up to its simulation, for any number of
-        reports: given how often each pair or list of items was asked; for reports of several random
-        pairs, and of directions, given each report or its reverse. Proofs are in
-        :mod:`privrank.local.uniform`. All these statistics see mean ranks alone, or those of the
-        public pairs.
+        **Validity.** The null distribution is exact up to its simulation, for any number of local
+        reports. It is conditional on how often each pair or list of items was asked; for protocols
+        with several random pairs or directions per report, it is conditional on each report up to
+        reversal. Proofs are in :mod:`privrank.local.uniform`. All these statistics have power only
+        against differences in mean ranks, or in the mean ranks of the public pairs.
 
         Examples
         --------
@@ -363,16 +372,16 @@ class UniformityTest:
     def from_release(
         release: Release, *, alpha: float = 0.05, draws: int | None = None
     ) -> RankTestResult:
-        """Test from a release that was paid for already; nothing more is spent.
+        """Compute the test from an existing release, at no additional privacy cost.
 
         Parameters
         ----------
         release : Release
-            From a fit of this test.
+            The release of a fit of this test.
         alpha : float, default 0.05
-            Significance level; a random bit keeps the one it was drawn at.
+            Significance level; one-bit methods keep the level of their fit.
         draws : int, optional
-            Monte Carlo draws of the null distribution, as for `fit`.
+            Number of Monte Carlo draws of the null distribution; see :meth:`fit`.
 
         Returns
         -------
@@ -389,24 +398,24 @@ class UniformityTest:
 def uniformity_statistic(
     method: str, sample: Sample, *, xi: float, alpha: float, tolerance: float | None
 ) -> tuple[Asked, dict[str, float]]:
-    """Return what `method` releases of such a sample, and its public constants.
+    """Return the statistic that a method releases, and its public constants.
 
-    Given the pure budget `xi`, the level of one-bit methods and the distance at which a published
-    guarantee is asked for. Refuses methods that do not apply.
+    Arguments are the pure budget `xi`, the level of one-bit methods, and the distance at which a
+    published guarantee is requested. Raises an error for methods that do not apply.
     """
     checks.check_choice("method", method, _known(sample), sample.kind)
     if method in _BITS:
         checks.check_noisy(method, xi, "laplace")
     if tolerance is not None and method not in ("truncated", "two-sample"):
         raise ValueError(
-            f"tolerance= is for method='truncated' and 'two-sample', whose guarantee depends on "
-            f"it: leave it out for method={method!r}."
+            f"tolerance is for method='truncated' and method='two-sample', whose guarantees depend "
+            f"on it. Omit it for method={method!r}."
         )
     n = sample.nobs
     m = len(sample.items)
     constants = {}
     if method == "truncated":
-        # a bit keeps its level, and how far its ramp or its buckets go: from these it is read again
+        # stored in the release, which needs the level and the bias (or buckets) to be read again
         constants = {"level": alpha, "bias": samples.least_bias(n, m, xi, alpha, tolerance)}
     elif method == "bucket":
         constants = {"level": alpha, "buckets": float(bfz21.Buckets.design(n, m, xi, alpha).count)}
@@ -418,7 +427,7 @@ def uniformity_statistic(
 def statistic_or_bit(
     method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
 ) -> Asked:
-    """Return what a method releases at a pure budget `xi`, by its public constants."""
+    """Return the statistic of a method at a pure budget `xi`."""
     n = sample.nobs
     m = len(sample.items)
     if method == "truncated":
@@ -436,10 +445,10 @@ def infer_uniformity(
     found: Mapping[str, Any] | None = None,
     distribution: Null | None = None,
 ) -> RankTestResult:
-    """Compute the test from a release: post-processing, nothing is spent.
+    """Compute the test from a release: post-processing, at no privacy cost.
 
-    Given what was `found` from this release before, or the null distribution `distribution` of its
-    statistic, does not compute them again.
+    Results in `found`, computed earlier from this release, and the null distribution
+    `distribution` of its statistic are not computed again.
     """
     check_release(release)
     alpha = checks.check_alpha(alpha)
@@ -447,12 +456,12 @@ def infer_uniformity(
         return reported.infer_reports(release, alpha=alpha, simulation=found)
     sample = release.sample
     plan = release.plan
-    # the same public numbers give the same statistic; another name means another model
+    # the same public numbers give the same statistic; another name belongs to another model
     xi = share_of_test(plan)
     known = xi and plan.method in _known(sample)
     query = statistic_or_bit(plan.method, sample, xi, plan.settings) if known else None
     if query is None or query.name != release.mechanism:
-        raise ValueError("release must be of a UniformityTest, and this one is of another model.")
+        raise ValueError("release must be of a UniformityTest, but it is of another model.")
     return read_test(
         distribution,
         release=release,

@@ -38,7 +38,7 @@ SLOW = {
     "results": "summaries tables",
     "util": "solvers",
 }
-FILES = {(room, f"test_{name}.py") for room, names in SLOW.items() for name in names.split()}
+FILES = {(folder, f"test_{name}.py") for folder, names in SLOW.items() for name in names.split()}
 # Of the guards of the data among them `make quick` runs every twelfth case of each test.
 GUARDS = {("contracts", "test_leaks.py"), ("contracts", "test_visible.py")}
 EVERY = 12

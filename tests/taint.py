@@ -142,8 +142,8 @@ def filled(cell):
         return False
 
 
-def room_of(code):
-    """The room of the package that a function's code is in."""
+def subpackage_of(code):
+    """The subpackage that contains the code of a function."""
     return Path(code.co_filename).relative_to(PACKAGE).parts[0]
 
 
@@ -156,7 +156,7 @@ def dotted(code):
 class Watch:
     """The codes of functions that are given marked arrays, or run between spending and release.
 
-    `encoding` and `releasing` are those of the chain that a reviewer reads: all that is entered
+    `encoding` and `releasing` are the trusted code path that a reviewer reads: all that is entered
     until a model is built, and from the call of a `release_...` until it returns. What comes
     between, the plan of a fit, and what comes after sees public numbers alone.
     """
@@ -181,7 +181,7 @@ class Watch:
         self.spent = self.spent or code is SPEND
         if self.spent:
             self.spending.add(code)
-        releases = code.co_name.startswith("release_") and room_of(code) in TRUSTED
+        releases = code.co_name.startswith("release_") and subpackage_of(code) in TRUSTED
         self.depth += releases
         if not self.built:
             self.encoding.add(code)
@@ -204,12 +204,12 @@ class Watch:
         return self.release
 
     def outside(self):
-        """Names of the functions outside the trusted rooms, as room.module.function."""
-        return {dotted(code) for code in self.received if room_of(code) not in TRUSTED}
+        """Names of the functions outside the trusted subpackages, as subpackage.module.function."""
+        return {dotted(code) for code in self.received if subpackage_of(code) not in TRUSTED}
 
     def inside(self):
-        """Names of those in the trusted rooms."""
-        return {dotted(code) for code in self.received if room_of(code) in TRUSTED}
+        """Names of those in the trusted subpackages."""
+        return {dotted(code) for code in self.received if subpackage_of(code) in TRUSTED}
 
 
 def followed(patch, case, folder=None):
@@ -249,13 +249,15 @@ def watching(patch):
     for box in BOXES:
         patch.setattr(box, "__init__", storing(box, box.__init__, watch))
     for name, module in list(sys.modules.items()):
-        room = name.removeprefix("privrank.").partition(".")[0]
-        if room == "kernels" and any(hasattr(loop, "py_func") for loop in vars(module).values()):
+        subpackage = name.removeprefix("privrank.").partition(".")[0]
+        if subpackage == "kernels" and any(
+            hasattr(loop, "py_func") for loop in vars(module).values()
+        ):
             loops = crossed(module, watch)
             patch.setitem(sys.modules, name, loops)
             patch.setattr(kernels, name.rpartition(".")[2], loops)
         elif name.startswith("privrank.") and getattr(module, "np", None) is np:
-            patch.setattr(module, "np", MAKING if room in HOLDING else COPYING)
+            patch.setattr(module, "np", MAKING if subpackage in HOLDING else COPYING)
     for routine in (solvers.with_fallback, solvers.solve):
         replace_everywhere(patch, routine, passing(routine))
     before = sys.gettrace()

@@ -1,13 +1,14 @@
-"""Change the trusted rooms of the package in one place at a time; does a test find each change?
+"""Change the trusted subpackages in one place at a time and check that a test detects each change.
 
-Mutants are drawn at random, with a fixed seed, as many from each room. A mutant is tried by the
-tests that execute its lines, the fastest first, until one fails: in a fork of a pytest that has
-collected them all, where the function's code is exchanged, or, where what runs at import is
-changed, by a pytest of its own in a copy of the tree. Who is not found is listed in
-docs/validation/mutants.md, with the reason of tools/mutants.json if it is no fault: `make mutants`.
+Mutants are drawn at random with a fixed seed, the same number from each area. The tests that
+execute the lines of a mutant are run, the fastest first, until one fails. They run in a fork of a
+pytest process that has collected all tests, with the code of the function replaced. If the change
+affects code that runs at import, a separate pytest process runs in a copy of the repository.
+Mutants that no test detects are listed in docs/validation/mutants.md, with the reason given in
+tools/mutants.json if the change is no fault. Run this script with `make mutants`.
 
-What was found is kept in build/mutants/, by the text of each file and of all tests, for a next run
-that was interrupted or has more mutants.
+Results are kept in build/mutants/, keyed by the text of each file and of all tests, for later runs
+that continue an interrupted run or try more mutants.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from mutations import Mutant, mutants_of  # noqa: E402
 
 SEED = 20261126
 BUILD, REASONS = ROOT / "build" / "mutants", Path(__file__).with_suffix(".json")
-ROOMS = {
+AREAS = {
     "noise": "privacy/noise privacy/knorm privacy/netnoise privacy/gaussian",
     "sensitivities": "privacy/sensitivity",
     "spending": "privacy/budget privacy/accounting mechanisms/spend",
@@ -58,38 +59,38 @@ ROOMS = {
     ),
 }
 TESTS = "privacy mechanisms encode release models published util bradley_terry contracts local"
-RULES = "tests/contracts/test_architecture.py::test_what_the_trusted_rooms_hand_on"
-"""Tests of modules as they are imported, whichever lines they execute."""
+RULES = "tests/contracts/test_architecture.py::test_data_classes_of_the_trusted_subpackages"
+"""Tests that run for every mutant of code at import."""
 WHOLE = {"privacy", "mechanisms", "encode"}
-"""Rooms of which slow tests are run as well."""
-SLOWEST, ROOM, PATIENCE = 6.0, 24.0, 600
-"""Seconds of a test that is still run, of all tests of a mutant, and until a process is ended.
+"""Areas for which slow tests are run as well."""
+SLOWEST, LONGEST, PATIENCE = 6.0, 24.0, 600
+"""Longest time in seconds of a test, of all tests of a mutant, and of a process.
 
-The first two are those of a processor; a mutant that takes three times as long is killed.
+The first two are processor times; a mutant that takes three times as long counts as killed.
 """
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """Return a number of the texts of files."""
+    """Return a hash of the texts of files."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()[:16]
 
 
 def drawn(number: int, seed: int, asked: list[str]) -> list[Mutant]:
-    """Draw so many mutants in all, as many from each room asked for, or all that there are."""
+    """Draw mutants, the same number from each requested area if it has enough."""
     left, chosen = number, []
-    rooms = {}
-    for room in asked:
-        paths = [ROOT / "privrank" / f"{module}.py" for module in ROOMS[room].split()]
-        rooms[room] = [one for path in paths for one in mutants_of(path, room)]
-    for place, room in enumerate(sorted(rooms, key=lambda room: len(rooms[room]))):
-        some = min(left // (len(rooms) - place), len(rooms[room]))
-        chosen += random.Random(f"{seed} {room}").sample(rooms[room], len(rooms[room]))[:some]
+    areas = {}
+    for area in asked:
+        paths = [ROOT / "privrank" / f"{module}.py" for module in AREAS[area].split()]
+        areas[area] = [one for path in paths for one in mutants_of(path, area)]
+    for place, area in enumerate(sorted(areas, key=lambda area: len(areas[area]))):
+        some = min(left // (len(areas) - place), len(areas[area]))
+        chosen += random.Random(f"{seed} {area}").sample(areas[area], len(areas[area]))[:some]
         left -= some
     return chosen
 
 
 class Kept:
-    """What was found out so far, in a file."""
+    """Results so far, stored in a file."""
 
     def __init__(self, name: str) -> None:
         self.path = BUILD / f"{name}.json"
@@ -97,14 +98,14 @@ class Kept:
         self.found = json.loads(self.path.read_text()) if self.path.exists() else {}
 
     def keep(self, key: str, value: Any) -> None:
-        """Write it down at once."""
+        """Store a result immediately."""
         self.found[key] = value
         self.path.with_suffix(".new").write_text(json.dumps(self.found))
         self.path.with_suffix(".new").replace(self.path)
 
 
 class Hunt:
-    """Runs in the place of the tests that pytest has collected."""
+    """Pytest plugin that runs the mutants instead of the collected tests."""
 
     def __init__(self, mutants: list[Mutant], workers: int) -> None:
         self.mutants, self.workers = mutants, workers
@@ -113,7 +114,7 @@ class Hunt:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Find out who executes what, then try the mutants."""
+        """Record which tests execute which lines, then run the mutants."""
         files = defaultdict(list)
         for item in session.items:
             fast = item.path.parent.name in WHOLE or not item.get_closest_marker("slow")
@@ -121,7 +122,7 @@ class Hunt:
                 self.items[item.nodeid] = item
                 files[str(item.path)].append(item.nodeid)
         sources = [
-            ROOT / "privrank" / f"{one}.py" for room in ROOMS.values() for one in room.split()
+            ROOT / "privrank" / f"{one}.py" for area in AREAS.values() for one in area.split()
         ]
         state = {path: digest([Path(path), *sources]) for path in files}
         new = [path for path in files if self.covered.found.get(path, [""])[0] != state[path]]
@@ -133,7 +134,7 @@ class Hunt:
         return True
 
     def try_all(self) -> None:
-        """Try all mutants of which nothing is known."""
+        """Run all mutants without a result."""
         texts = {path: digest([path]) for path in {one.path for one in self.mutants}}
         tests, known = digest(ROOT.glob("tests/**/*.py")), self.kept.found
         self.keys = {one: f"{one.key} | {one.start} {texts[one.path]}" for one in self.mutants}
@@ -141,7 +142,7 @@ class Hunt:
         left = [one for one in self.mutants
                 if tuple(known.get(self.keys[one], ["", ""])[:2]) not in closed]  # fmt: skip
         jobs, began = [(one, self.tests_of(one)) for one in left], time.time()
-        for number, (job, found) in enumerate(self.forked(jobs, self.judge, int(10 + 3 * ROOM))):
+        for number, (job, found) in enumerate(self.forked(jobs, self.judge, int(10 + 3 * LONGEST))):
             verdict, by = found or ("killed", "its process was ended, or took too long")
             state = tests if verdict == "survived" else ""
             self.kept.keep(self.keys[job[0]], [verdict, state, by])
@@ -149,8 +150,8 @@ class Hunt:
             print(f"{at}: {job[0].key}: {verdict} {by}", flush=True)
 
     def forked(self, jobs: Iterable[Any], work: Any, limit: int) -> Iterator[tuple[Any, Any]]:
-        """Yield each job with what work finds in a process of its own, None if that is ended."""
-        import resource  # as forks, not on every system
+        """Yield each job with its result in a separate process, None if the process was ended."""
+        import resource  # by fork, which not every system has
 
         waiting, running = iter(jobs), {}
         while True:
@@ -173,7 +174,7 @@ class Hunt:
                 return
             child, status = os.waitpid(-1, 0)
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)  # and what it has started
+                os.killpg(child, signal.SIGKILL)  # including its children
             answer = BUILD / str(child)
             assert status != 1 << 8, f"this could not be tried: {running[child]}"
             waited = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
@@ -182,7 +183,7 @@ class Hunt:
             answer.unlink(missing_ok=True)
 
     def run(self, names: list[str]) -> Iterator[tuple[str, bool]]:
-        """Run tests, and yield after each whether it has passed."""
+        """Run tests, and yield whether each has passed."""
         session = self.items[names[0]].session
         for name, following in zip(names, [*names[1:], None], strict=True):
             item, before = self.items[name], session.testsfailed
@@ -191,9 +192,9 @@ class Hunt:
             yield name, session.testsfailed == before
 
     def cover(self, names: list[str], sources: list[Path]) -> list[Any]:
-        """Return for each test its name, its seconds and the lines that it executes.
+        """Return the name, the seconds and the executed lines of each test.
 
-        A test that takes too long is broken off, and left out.
+        A test that takes too long is stopped and omitted.
         """
         import coverage
 
@@ -221,7 +222,7 @@ class Hunt:
         return [(*times[number], lines[number]) for number in times]
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that execute a mutant's lines, near and fast ones first."""
+        """Return the tests that execute a mutant's lines, near and fast tests first."""
         low, high = mutant.lines
         path, times = str(mutant.path), {}
         for _, seen in self.covered.found.values():
@@ -234,7 +235,7 @@ class Hunt:
         chosen, spent = [name for name in self.items if rules and name.startswith(RULES)], 0.0
         for name, (_, seconds) in sorted(times.items(), key=lambda pair: pair[1]):
             spent += seconds
-            if seconds <= SLOWEST and spent <= ROOM:
+            if seconds <= SLOWEST and spent <= LONGEST:
                 chosen.append(name)
         return chosen
 
@@ -252,20 +253,20 @@ class Hunt:
 
 
 def without_threads() -> None:
-    """Skip what polars would do in a forked process, which waits for threads that are not there."""
+    """Skip polars' work in a forked process, which would wait for threads that do not exist."""
     import polars
 
     def skipped(*_: object, **__: object) -> NoReturn:
-        import pytest  # the code of a function reads the names of its own module
+        import pytest  # the code of a function uses the names of its own module
 
         pytest.skip("polars was imported before the fork")
 
-    # tests that hold a function call it by its code
+    # tests with a reference to a function run its code
     for function in (polars.from_pandas, polars.from_dict, polars.from_arrow):
         function.__code__ = skipped.__code__
     for kind in (polars.DataFrame, polars.LazyFrame, polars.Series):
         kind.__init__ = skipped
-    # what was built before the fork is not evaluated, either
+    # objects built before the fork are not evaluated either
     polars.LazyFrame.collect = polars.LazyFrame._collect_eager = skipped
     polars.LazyFrame.collect_batches = polars.DataFrame.to_pandas = skipped
 
@@ -279,7 +280,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def exchanged(mutant: Mutant) -> bool:
-    """Exchange the code of all functions of the module; whether that can be done."""
+    """Replace the code of all functions of the module; return whether this is possible."""
     whole = compile(mutant.text(), str(mutant.path), "exec")
     new = {(code.co_qualname, code.co_firstlineno): code for code in codes(whole)}
     done = False
@@ -294,7 +295,7 @@ def exchanged(mutant: Mutant) -> bool:
 
 
 def apart(mutant: Mutant, names: list[str]) -> tuple[str, str]:
-    """Run the tests in a copy of the tree, which is imported anew."""
+    """Run the tests in a copy of the tree, with fresh imports."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tree"
         shutil.copytree(
@@ -315,16 +316,16 @@ def apart(mutant: Mutant, names: list[str]) -> tuple[str, str]:
 
 
 def scores(found: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the share of each room's mutants that was killed, of those that are faults."""
+    """Yield, for each area, the fraction of the mutants with a fault that were killed."""
     from scipy.stats import beta
 
-    found = {**found, "all rooms": sum(found.values(), Counter())}
-    for room, counts in found.items():
+    found = {**found, "all areas": sum(found.values(), Counter())}
+    for area, counts in found.items():
         killed, faults = counts["killed"], counts["killed"] + counts["missed"]
         low = beta.ppf(0.025, killed, faults - killed + 1) if killed else 0.0
         high = beta.ppf(0.975, killed + 1, faults - killed) if killed < faults else 1.0
         yield {
-            "room": room, "mutants": counts.total(), "killed": killed,
+            "area": area, "mutants": counts.total(), "killed": killed,
             "equivalent": counts["equivalent"], "missed": counts["missed"],
             "score": f"{killed / max(faults, 1):.3f}", "95 %": f"{low:.3f} to {high:.3f}",
         }  # fmt: skip
@@ -332,13 +333,13 @@ def scores(found: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mutants", type=int, default=420, help="how many, in all rooms together")
-    parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
+    parser.add_argument("--mutants", type=int, default=420, help="total number of mutants")
+    parser.add_argument("--areas", nargs="+", default=list(AREAS), choices=list(AREAS))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     asked, started = parser.parse_args(), time.time()
     if not hasattr(os, "fork"):
         sys.exit("Mutants are tried in forked processes, which this system has none of.")
-    hunt = Hunt(drawn(asked.mutants, SEED, asked.rooms), asked.workers)
+    hunt = Hunt(drawn(asked.mutants, SEED, asked.areas), asked.workers)
     folders = [str(ROOT / "tests" / name) for name in TESTS.split()]
     pytest.main(["-qs", "-p", "no:cacheprovider", "--no-header", *folders], plugins=[hunt])
     reasons, counts, rows = json.loads(REASONS.read_text()), defaultdict(Counter), []
@@ -348,16 +349,16 @@ def main() -> None:
         if verdict == "survived":
             verdict = "equivalent" if reason else "missed"
             rows.append({
-                "room": one.room, "file": str(one.path.relative_to(ROOT)), "line": one.line,
+                "area": one.area, "file": str(one.path.relative_to(ROOT)), "line": one.line,
                 "code": one.code, "change": one.change, "verdict": verdict, "reason": reason or by,
             })  # fmt: skip
-        counts[one.room][verdict] += 1
+        counts[one.area][verdict] += 1
     rows = rows or [{"verdict": "every change is found"}]
     table = list(scores(counts))
     lines = ["| " + " | ".join(table[0]) + " |", "|" + " --- |" * len(table[0])]
     lines += ["| " + " | ".join(map(str, row.values())) + " |" for row in table]
     escaped = [{name: str(text).replace("|", "\\|") for name, text in row.items()} for row in rows]
-    study.write("mutants", "Changes of the trusted rooms that no test finds",
+    study.write("mutants", "Changes to the trusted subpackages that no test detects",
                 "python tools/mutants.py", escaped, started, "\n".join(lines))  # fmt: skip
 
 

@@ -2,11 +2,11 @@
 
     python tools/website.py --out build/site
 
-The pages of docs/ are copied beside those that are made here: a tutorial of each vignette with what
-it prints and draws, the gallery of these figures, and a page of each public name. Sphinx reads the
-copy and must not warn. Then all links of the pages are followed within the site, and whatever a
-page would load from elsewhere is an error: the site has to work without a network. A vignette that
-fails leaves no page and no link to one; it is named at the end, and the exit status is 1.
+The pages of docs/ are copied together with generated pages: a tutorial of each vignette with its
+output and figures, the gallery of these figures, and a page of each public name. Sphinx builds the
+copy without warnings. Then all links of the pages are checked within the site. Loading anything
+from other sites is an error, because the site must work without a network. A vignette that fails
+leaves no page and no link to one; it is named at the end, and the exit status is 1.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # the modules of this checkout, installed or not
 import privrank  # noqa: E402
 from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
 from privrank.hypotheses.nulls import Null  # noqa: E402
@@ -38,23 +38,23 @@ from privrank.results.hypotheses import ContrastTests, HypothesisTest  # noqa: E
 from privrank.results.tables import Table  # noqa: E402
 from vignettes import WARNED_AT, each, execute, heading  # noqa: E402
 
-# The side bar. Pages of docs/ that no group names come at the end of the second.
+# The side bar. Pages of docs/ without a group are at the end of the second group.
 GROUPS = {
-    "Start": ["ten-minutes", "tutorials/index", "gallery"],
+    "Start": ["quick-start", "ten-minutes", "tutorials/index", "gallery"],
     "Guides": ["data-in", "planning", "models", "after-the-release", "scale", "local"]
     + ["local-format", "weights", "coming-from", "compared", "privacy", "security"],
     "Reference": ["api/index", "glossary"],
     "Papers": ["papers/index"],
-    "Evidence": ["validation/README", "speed"],
+    "Evidence": ["proofs", "validation/README", "speed"],
     "Development": ["architecture", "contributing", "conduct", "changelog", "data", "licences"],
 }
 SPREAD = "Guides"
 
-# Pages whose sources lie outside of docs/.
+# Pages whose sources are outside docs/.
 OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "CODE_OF_CONDUCT.md"}
 
-# Index pages, and which pages they list.
+# Index pages, and the pages that they list.
 BELOW = {
     "tutorials/index": r"tutorials/.+",
     "papers/index": r"papers/.+",
@@ -62,15 +62,15 @@ BELOW = {
     "speed": r"benchmarks.*",
 }
 
-# Tutorials in the order in which a reader needs them; others come after these.
+# Tutorials in the suggested reading order; others follow.
 READ = ("university", "immigration", "covariates", "uniformity", "groups", "consensus")
 READ += ("rankings_worths", "planning", "leaderboard", "local")
 
-# Bases with a page of their own: pages of their subclasses name what they inherit, with links. Its
-# examples are of one protocol, or one plan, and would contradict the page of another.
+# Base classes with their own pages: pages of subclasses list inherited members, with links. The
+# examples of a base class are about one protocol or plan and would not fit another one's page.
 BASES = (Protocol, Asking, Power)
 
-# What one reads of a result before all else, in this order, as far as it has it.
+# Members of a result that come first, in this order, if it has them.
 FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue", "reject")
 FIRST += ("effect", "pvalues", "conf_int", "ranks", "rank_conf_int", "borda", "pairwise")
 FIRST += ("summary", "to_frame", "plot")
@@ -82,7 +82,7 @@ NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
 
 def sources():
-    """The source in the repository of each page that is not made of docstrings, by its name."""
+    """Return the repository source of each page that is not made from docstrings."""
     found = {
         path.relative_to(DOCS).with_suffix("").as_posix(): path
         for path in sorted(DOCS.rglob("*.md"))
@@ -93,7 +93,7 @@ def sources():
 
 
 def relinked(text, page, pages):
-    """The text with links, and with paths and public names, that lead to pages of the site."""
+    """Return the text with links, paths and public names that lead to pages of the site."""
     source, names = pages[page], names_of_pages()
     places = {path: name for name, path in pages.items()}
 
@@ -124,27 +124,27 @@ def relinked(text, page, pages):
 
 
 def toctree(names, caption=""):
-    """A hidden table of contents, which the theme shows in the side bar."""
+    """Return a hidden table of contents, which the theme shows in the side bar."""
     options = [":hidden:", f":caption: {caption}" if caption else ""]
     lines = ["```{toctree}", *filter(None, options), "", *names, "```"]
     return "\n" + "\n".join(lines) + "\n"
 
 
 def listing(names, pages):
-    """A list of pages by their headings."""
+    """Return a list of pages by their headings."""
     rows = [(name, first_heading(pages[name])) for name in names]
     return "".join(f"- [{title}](/{name}.md)\n" for name, title in rows)
 
 
 def first_heading(path):
-    """The heading of a page of Markdown or of a vignette."""
+    """Return the heading of a Markdown page or of a vignette."""
     if path.suffix == ".py":
         return heading(path)
     return re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), flags=re.M)[1]
 
 
 def groups(pages):
-    """The side bar: captions and names of pages; what stands below an index page is not in it."""
+    """Return the side bar: captions and names of pages, without the pages below an index page."""
     placed = {name for names in GROUPS.values() for name in names}
     loose = [name for name in pages if "/" not in name and not name.startswith("benchmarks")]
     rest = [name for name in loose if name not in placed | {"index"}]
@@ -152,7 +152,7 @@ def groups(pages):
 
 
 def kind(value):
-    """The group of a public object in the list of the reference."""
+    """Return the group of a public object in the list of the reference."""
     if not inspect.isclass(value):
         return "Functions"
     if re.match(r"Private|\w+Test$", value.__name__):
@@ -161,9 +161,9 @@ def kind(value):
 
 
 def public():
-    """Public objects by group and full name; each module has a group of its own.
+    """Return public objects by group and full name; each module has its own group.
 
-    Beside them what their methods return, which is documented though it has no short name.
+    Objects that their methods return are included, although they have no short name.
     """
     found = {name: {} for name in ("Models and tests", "Results", "Functions", "Other classes")}
     for name in privrank.__all__:
@@ -183,26 +183,26 @@ def public():
 
 
 def bases():
-    """The bases with a page of their own, by full name."""
+    """Return the base classes with their own pages, by full name."""
     return {f"{one.__module__}.{one.__name__}": one for one in BASES}
 
 
 @cache
 def names_of_pages():
-    """The page of each public name as it is written after `pr.`."""
+    """Return the page of each public name, written as after `pr.`."""
     objects = [name for group in public().values() for name in group]
     return {name.removeprefix("privrank."): f"api/{name}" for name in objects}
 
 
 def read_first(result):
-    """What one reads first of a class of results, with what it is; fields are in its docstring."""
+    """Return the first members of a class of results; fields are in its docstring."""
     found = {name: inspect.getattr_static(result, name, None) for name in FIRST}
     words = {property: "property", FunctionType: "method"}
     return {name: words[type(value)] for name, value in found.items() if type(value) in words}
 
 
 def inherited(kind):
-    """What a class has unchanged from bases with a page of their own, by the base's full name."""
+    """Return unchanged members inherited from base classes with their own pages, by base."""
     found, seen = {}, {*vars(kind), *getattr(kind, "__dataclass_fields__", ())}
     pages = {base: name for name, base in bases().items()}
     for base in kind.__mro__[1:]:
@@ -214,12 +214,12 @@ def inherited(kind):
 
 
 def rubric(title):
-    """A heading within the description of a class."""
+    """Return a heading within the description of a class."""
     return [f"   .. rubric:: {title}", ""]
 
 
 def described(name, value):
-    """The page of a public object, which Sphinx fills from its docstring."""
+    """Return the page of a public object, which Sphinx fills from its docstring."""
     module, _, last = name.rpartition(".")
     if inspect.isclass(value) and issubclass(value, BaseException):
         directive = [f".. autoexception:: {last}"]
@@ -237,7 +237,7 @@ def described(name, value):
         for base, names in shared.items():
             links = ", ".join(f":obj:`~{base}.{one}`" for one in names)
             directive += ["", *rubric("Inherited"), f"   Of :doc:`/api/{base}`: {links}.", ""]
-            # places for what docstrings of the class refer to
+            # targets for references in docstrings of the class
             for one in names:
                 function = isinstance(inspect.getattr_static(value, one), FunctionType)
                 word = "method" if function else "attribute"
@@ -251,7 +251,7 @@ def described(name, value):
 
 
 def reference():
-    """The pages of the API reference by name, the list of all first."""
+    """Return the pages of the API reference by name, beginning with the list of all."""
     pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
     rows += ["Examples of methods go on from the example of their class.", ""]
     order = ["", ".. toctree::", "   :hidden:", ""]
@@ -272,14 +272,14 @@ def reference():
 
 
 def fenced(text, language, name=""):
-    """A block of code or of output, under a class of its own if it is named."""
+    """Return a block of code or output, with a class if it is named."""
     fence = "`" * 5
     block = f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
     return f"::::{{container}} {name}\n{block}::::\n" if name else block
 
 
 def shown(output, caption, picture):
-    """An output of a cell as Markdown; `picture` stores a figure and returns its name."""
+    """Return an output of a cell as Markdown; `picture` stores a figure and returns its name."""
     if output.output_type == "stream":
         error = output.name == "stderr"
         text = WARNED_AT.sub("", output.text) if error else output.text
@@ -315,9 +315,9 @@ def tutorial(script, page):
 
 
 def tutorials(out):
-    """Run the vignettes of which there is no page that is newer than what it is made from.
+    """Run the vignettes without a page that is newer than its sources.
 
-    Returns a line for each that failed.
+    Return a line for each that failed.
     """
     out.mkdir(parents=True, exist_ok=True)
     tools = [Path(__file__), Path(__file__).with_name("vignettes.py")]
@@ -335,7 +335,7 @@ def tutorials(out):
 
 
 def gallery(made):
-    """A grid of the figures of the tutorials, each with its caption and the way to its section."""
+    """Return a grid of the tutorials' figures, with their captions and links to their sections."""
     cells = []
     for page in sorted(made.glob("*.md")):
         text = re.sub(r"^`{5}.*?^`{5}$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
@@ -352,7 +352,7 @@ def gallery(made):
 
 
 def assemble(folder, made=None):
-    """Write all that Sphinx reads into a folder; without tutorials unless they are `made`."""
+    """Write all input of Sphinx into a folder; without tutorials unless they are `made`."""
     pages = sources()
     if made:
         pages = {
@@ -383,14 +383,14 @@ def assemble(folder, made=None):
 
 
 class Links(HTMLParser):
-    """What a page links to and loads, and the names of its own places."""
+    """The links and loaded files of a page, and its own anchors."""
 
     def __init__(self):
         super().__init__()
         self.links, self.loads, self.places = [], [], set()
 
     def handle_starttag(self, tag, attributes):
-        """Note the addresses and names of one tag."""
+        """Collect the addresses and anchors of one tag."""
         values = dict(attributes)
         self.places |= {values[key] for key in ("id", "name") if values.get(key)}
         if tag == "a" and values.get("href"):
@@ -400,7 +400,7 @@ class Links(HTMLParser):
 
 
 def faults(out):
-    """Links of the built pages that lead nowhere within the site, and loads from elsewhere."""
+    """Return links of the built pages that are broken within the site, and external files."""
     pages = {}
     for path in sorted(out.rglob("*.html")):
         pages[path.resolve()] = page = Links()

@@ -25,6 +25,7 @@ STUDIES = (
     "ccw_experiments",
     "ccw_surveys",
     "topk_targets",
+    "topk_split",
     "selection",
     "rank_sets",
     "noise_distributions",

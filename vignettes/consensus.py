@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Which order do they agree on? A consensus ranking
+# # Consensus rankings
 #
-# A set of rankings asks for one order that stands for all, and for an answer to the question which of its places are more than sampling error and noise. This page finds both for the students of the University survey, without showing what any one of them prefers.
+# We want one ranking that represents all students of the University survey, and to know which of its positions are established beyond sampling error and privacy noise. The preferences of each student remain protected.
 #
-# > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
 
 # %%
 import numpy as np
@@ -15,7 +15,9 @@ rng = np.random.default_rng(2022)
 # %% [markdown]
 # ## Rankings with ties
 #
-# Students compared six universities pair by pair. `rankings(ties="shared")` orders the universities of each student by net wins; those with equally many share the mean of their places. `ties=True` declares that items may share a rank: two that do get half a vote each. (Where cells are missing, `missing=` says what that means: `"bottom"`, below all listed items, or `"half"`, half a vote against any other.) Such a vote lies between those of the two orders, so it moves no count by more than a complete ranking does, and the noise stays the same.
+# Students compared six universities pair by pair. `rankings(ties="shared")` orders the universities of each student by net wins. Universities with equal net wins share the mean of their ranks. `ties=True` declares that items may share a rank, and each of two tied items receives half a vote.
+#
+# If cells are missing, `missing=` determines their treatment: `"bottom"` (below all listed items) or `"half"` (half a vote against every other item). Half votes lie between the votes of the two possible orders. They therefore do not increase the sensitivity, and the noise is the same as for complete rankings.
 
 # %%
 cems = pr.datasets.load_university()
@@ -25,42 +27,44 @@ print(ranks.head(3))
 print(model)
 
 # %% [markdown]
-# (Rankings are shown because this survey was published long ago. With a survey of your own they would be a breach.)
+# (Rankings are shown because this survey was published long ago. With confidential data this would breach privacy.)
 #
-# ## The consensus
+# ## The consensus ranking
 #
-# The default predicts, from the numbers of students and universities, which release an order loses least by: the sums of ranks (Borda totals), or how many students place each university before each other one, from which it takes the order with the fewest disagreements, Kemeny's. `releases="pairs"` asks for the second, because this page wants to say something about pairs. The counts are first shrunk towards what scores of the universities would explain, as far as the noise calls for it, since an order that fits noisy counts best fits their noise, too.
+# There are two possible releases. The first is the sums of ranks (Borda totals). The second is the number of students who rank each university above each other one. From the second, the method computes Kemeny's ranking, which has the fewest disagreements. The default selects the release with the smaller predicted loss, from the numbers of students and universities. On this page `releases="pairs"` requests the second, because we also want results for pairs.
+#
+# The counts are first shrunk towards values that scores of the universities would explain. The amount depends on the noise level, because a ranking fitted closely to noisy counts also fits the noise.
 
 # %%
 budget = pr.Budget(epsilon=6.0, delta=1e-5, unit="respondent")
 fit = model.fit(epsilon=1.0, delta=1e-6, releases="pairs", budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_consensus()  # Consensus of 303 students, with the ranks of each item
+figure = fit.plot_consensus()  # Consensus ranking and 95% rank sets (n = 303, epsilon = 1)
 
 # %% [markdown]
-# The column `ranks` says which ranks a university can have, by the mean rank that all students would give it. It is 1 plus the number of universities that are surely before it, up to 6 minus the number surely after it. All these intervals hold at once at the level of 95 %, whatever the students' opinions are like: in the worst case half of them think the opposite of the others. The figure draws them beside the order.
+# The column `ranks` contains the rank set of each university, according to the mean rank over all students. The lower limit is 1 plus the number of universities that are established to rank above it. The upper limit is 6 minus the number established to rank below it. The rank sets have simultaneous coverage of at least 95%, for any distribution of opinions. In the worst case half of the students have the opposite opinion of the other half. The figure shows the rank sets with the consensus ranking.
 #
-# ## Pair by pair
+# ## Pairs
 #
-# The same release says more, at no cost: every pair's fraction with its interval (`lower`, `upper`), with an interval that holds for all pairs at once, and whether that one excludes one half.
+# The same release provides further results at no additional privacy cost. For every pair the table contains the fraction with its pointwise interval (`lower`, `upper`) and a simultaneous interval. `pairwise()` also shows whether the simultaneous interval excludes one half.
 
 # %%
 print(fit.pairwise()[["fraction", "lower", "upper", "all_lower", "all_upper"]].round(2))
-figure = fit.plot_pairwise()  # Share of students who place the row before the column
+figure = fit.plot_pairwise()  # Share of students who rank the row university above the column one
 
 # %% [markdown]
-# ## By default
+# ## The default release
 #
-# Without `releases="pairs"` the default releases Borda totals here, which need less noise. They give an order and mean ranks with their intervals, and say nothing about the majorities of pairs.
+# Without `releases="pairs"` the default here is to release Borda totals, which need less noise. They provide a ranking and mean ranks with intervals, but no results for the majorities of pairs.
 
 # %%
 pure = model.fit(epsilon=1.0, budget=budget, rng=rng)
 print(pure.summary())
 
 # %% [markdown]
-# ## What epsilon buys
+# ## The effect of epsilon
 #
-# Borda scores and ranks at three epsilons, the last without privacy:
+# The table shows Borda scores and rank sets for two values of epsilon, and without privacy in the last column:
 
 # %%
 fits = [model.fit(e, rng=rng) for e in (1.0, 4.0, np.inf)]
@@ -69,7 +73,7 @@ print(pr.summary_col(fits))
 # %% [markdown]
 # ## Other methods
 #
-# Methods of the literature are there to compare with: KwikSort, which asks for a noisy count at each comparison, and the exponential mechanism, which draws a whole order. They release an order alone. How many pairs do they order otherwise than the consensus without privacy, on average over a number of runs at a small epsilon?
+# Methods from the literature are available for comparison. KwikSort uses a noisy count at each comparison, and the exponential mechanism draws a complete ranking. Both release only a ranking. The table shows the mean number of pairs ordered differently from the non-private consensus, over repeated runs at a small epsilon.
 
 # %%
 best = fits[-1].consensus
@@ -88,7 +92,7 @@ for method in ("auto", "kwiksort", "kwiksort-hay", "exponential"):
 # %% [markdown]
 # ## For publication: secure noise
 #
-# Without `rng=` the noise comes from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon; a survey of your own is asked once and the result kept. The ledger has what was reserved from it: a fit that is given no budget, as some above, is for the reader to add.
+# Without `rng=` the noise comes from a cryptographically secure source. The numbers below change each time this page is built, and each time the fit uses more epsilon. Fit your own survey once and store the result. The ledger contains only the fits that received the budget. Add the epsilon of other fits, such as some fits above, yourself.
 
 # %%
 print(model.fit(epsilon=1.0, delta=1e-6, budget=budget).summary(), budget.summary(), sep="\n\n")

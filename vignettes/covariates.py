@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Who prefers what: worths that depend on covariates
+# # Comparing subgroups with covariates
 #
-# The students of the University survey compared six schools abroad. Dittrich, Hatzinger and Katzenbeisser analysed how their preferences depend on what they study and which languages they speak. Here the same questions are asked under differential privacy: one noisy table of net wins by group is published, and all estimates, tests and predictions come from it.
+# The students of the University survey compared six schools abroad. Dittrich, Hatzinger and Katzenbeisser analysed how their preferences depend on their subject and their language skills. This page asks the same questions under differential privacy. One noisy table of net wins by group is released, and all estimates, tests and predictions are computed from it.
 #
-# > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
 
 # %%
 import numpy as np
@@ -16,7 +16,7 @@ rng = np.random.default_rng(77)
 # %% [markdown]
 # ## A covariate
 #
-# The comparisons frame needs the covariates beside the answers. Who speaks what is taken as public here (`design="public"`), so columns of categories may say which levels there are; texts, as of a CSV file, need `levels=`, and so does all that is private, as below. Comparisons that `pr.as_comparisons` made have no covariates: [merge them back](../docs/data-in.md).
+# The data frame of comparisons must also contain the covariates. Language skills are treated as public here (`design="public"`), so a categorical column may define the levels. Text columns (for example from a CSV file) and private covariates need `levels=`, as shown below. Data frames from `pr.as_comparisons` contain no covariates, so [merge them first](../docs/data-in.md).
 
 # %%
 cems = pr.datasets.load_university()
@@ -40,30 +40,30 @@ french = model("french").fit(epsilon=2.0, budget=budget, rng=rng)
 print(french.summary())
 
 # %% [markdown]
-# The first rows are the worths among those who speak French well, the reference group, and the rows of `french[T.poor]` say how much each worth changes for the others: who speaks little French has less use for Paris. The test of the term asks whether any worth changes; its p-value counts the noise.
+# The first rows are the worths of students with good French, the reference group. The rows of `french[T.poor]` are the differences for students with poor French. Among students with poor French, Paris has a smaller worth. The test of the term asks whether any worth differs, and its p-value accounts for the noise.
 #
-# ## What it looks like
+# ## The worths of both groups
 
 # %%
-figure = french.plot()  # Six universities, among those who speak French and others
+figure = french.plot()  # Worths by knowledge of French (good, poor), 95% intervals (epsilon = 2)
 
 # %% [markdown]
-# A prediction for a pair of schools is the probability that the first is preferred, plus half that of a tie, with its interval:
+# A prediction for a pair of schools is the probability that the first school is preferred, plus half the probability of a tie, with its interval:
 
 # %%
 pairs = pd.DataFrame({"item1": ["London"] * 2, "item2": ["Paris"] * 2, "french": ["good", "poor"]})
 print(pairs.join(french.predict(pairs)).to_string(index=False))
 
 # %% [markdown]
-# ## What a covariate costs
+# ## The privacy cost of a covariate
 #
-# A respondent is in one group only. So net wins by group need no more noise than net wins of everybody, but each group has fewer answers to set against it. The same model at several epsilons, the last without privacy:
+# Each respondent belongs to one group only. Net wins by group therefore need no more noise than overall net wins, but each group has fewer answers. The table compares the same model at several values of epsilon, and without privacy in the last column:
 
 # %%
 print(pr.summary_col([model("french").fit(epsilon=e, rng=rng) for e in (1.0, 4.0, np.inf)]))
 
 # %% [markdown]
-# Several covariates make more and smaller groups. The formula may add them up, which assumes that the effect of the one does not depend on the other, or let them interact:
+# Several covariates define more and smaller groups. The formula can be additive, which assumes that the effect of one covariate does not depend on the other, or include interactions:
 
 # %%
 both = model("french + study").fit(epsilon=4.0, budget=budget, rng=rng)
@@ -72,11 +72,11 @@ crossed = model("french * study").fit(epsilon=np.inf, penalty=0, dependence="clu
 print(crossed.wald_test_terms().round(3).to_string())
 
 # %% [markdown]
-# (The second table is not private. It is the ordinary analysis with cluster-robust errors, shown because this survey was published long ago.)
+# (The second table is not private. It is the ordinary analysis with cluster-robust standard errors, shown because this survey was published long ago.)
 #
-# ## Schools with attributes
+# ## Attributes of the schools
 #
-# Item covariates explain worths by attributes of the items. Does it matter whether a school is in a capital, and whether English is spoken there? The lack of fit says how much of the worths these attributes leave unexplained.
+# Item covariates explain worths by attributes of the items. Does it matter whether a school is in a capital, and whether English is spoken there? The test of lack of fit asks whether these attributes explain the worths completely.
 
 # %%
 schools = pd.DataFrame(
@@ -88,9 +88,11 @@ print(explained.summary(), end="\n\n")
 print(explained.test_lack_of_fit().round(4).to_string())
 
 # %% [markdown]
-# ## When the groups themselves are private
+# ## Private groups
 #
-# Under `design="public"` it is public who has which covariates. With `design="private"` that is protected too: the sizes of the groups and the comparisons per pair are released with noise, for a share of epsilon each, and every group is taken to have compared the pairs in the same proportions. The levels come from the codebook, `levels=`: a column holds those that occur, and whether somebody has a rare one is private now.
+# Under `design="public"` the covariates of each respondent are public. `design="private"` protects them too. The group sizes and the comparisons per pair are released with noise, each for a share of epsilon. All groups are assumed to compare the pairs in the same proportions.
+#
+# The levels come from the codebook (`levels=`) and not from the column. A column contains only the levels that occur, and whether a student has a rare level is now private.
 
 # %%
 guarded = pr.PrivateBTL.from_formula(
@@ -103,7 +105,7 @@ print(guarded.fit(epsilon=4.0, rng=rng).wald_test_terms().round(3).to_string())
 # %% [markdown]
 # ## For publication: secure noise
 #
-# Without `rng=` the noise comes from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon.
+# Without `rng=` the noise comes from a cryptographically secure source. The numbers below change each time this page is built, and each time the fit uses more epsilon.
 
 # %%
 print(model("french").fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n")

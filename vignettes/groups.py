@@ -1,11 +1,11 @@
 # %% [markdown]
-# # Do these groups agree? Tests of closeness
+# # Do groups agree? Tests of closeness
 #
-# Women and men, students of one subject and of others: do they rank alike? A permutation test answers this without assumptions on how anybody ranks. What is published here is one number per question, and it is computed so that no single respondent's answers show in it.
+# Do women and men rank alike, or students of one subject and other students? A permutation test answers this without assumptions about the distribution of the rankings. This page releases one number per question, and the number is differentially private.
 #
-# The test takes rankings, or choices of one category ([which data come in](../docs/data-in.md)). Whether groups of comparisons agree is tested by `PrivateBTL.from_formula("item1 + item2 + outcome ~ group", ..., levels={"group": [...]})`, whose summary has a test of the group: [covariates](covariates.py).
+# The test takes rankings, or choices of one category ([preparing data](../docs/data-in.md)). To compare groups by paired comparisons, use `PrivateBTL.from_formula("item1 + item2 + outcome ~ group", ..., levels={"group": [...]})`, whose summary contains a test of the group: see [covariates](covariates.py).
 #
-# > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section).
 
 # %%
 import numpy as np
@@ -18,7 +18,7 @@ rng = np.random.default_rng(1948)
 # %% [markdown]
 # ## Two groups of students
 #
-# The sizes of the groups are public facts and printed: who is in which group is not protected (unless `labels="private"` is asked for), what they answered is.
+# The group sizes are public and are printed below. The group of each student is not protected (unless you request `labels="private"`), but the answers are.
 
 # %%
 cems = pr.datasets.load_university()
@@ -27,11 +27,11 @@ for column in ("gender", "study"):
     print(data[column].value_counts(sort=False).to_string(), end="\n\n")
 
 # %% [markdown]
-# The test re-labels the students at random many times and looks how often the groups then differ as much as they do. Its statistic is the distance of two groups' mean features under a kernel that sees every difference between two distributions of rankings.
+# The test assigns the group labels to the students at random many times. It counts how often the groups then differ at least as much as the observed groups. The statistic is the distance between the mean features of the two groups, under a kernel that detects every difference between two distributions of rankings.
 #
-# With privacy there is a catch: the usual p-value is a rank, and one student can change it. So noise is added to the statistic, and the p-value says how often re-labelled students with the same noise would exceed it. If the groups have the same distribution, this p-value is uniform: exactly, for any sizes. The statistic itself stays secret; beside the p-value it would say more than epsilon allows.
+# With privacy, the usual permutation p-value cannot be released as it is, because it is a rank that one student can change. Noise is therefore added to the statistic. The p-value is the probability that the statistic of relabelled students, with the same noise, exceeds it. If the groups have the same distribution, this p-value is exactly uniform for any sample sizes. The statistic itself is not released, because together with the p-value it would exceed epsilon.
 #
-# `levels=` lists the groups, as the questionnaire does: a column of text needs it. A pandas categorical, as `study` is here, may do without.
+# `levels=` lists the groups as in the questionnaire. Text columns need it. A pandas categorical such as `study` does not.
 
 # %%
 budget = pr.Budget(epsilon=8.0, unit="respondent")
@@ -45,38 +45,38 @@ result = study.fit(epsilon=1.0, effect_epsilon=1.0, budget=budget, rng=rng)
 print(result.summary())
 
 # %% [markdown]
-# How large is a difference? That is another question, and its answer costs another epsilon: `effect_epsilon=` releases the distance itself with noise of its own, and a confidence interval that contains 0 exactly when the test does not reject. Distances of samples are too large on average, as sampling alone sets two samples apart; the corrected effect takes that off.
+# The size of a difference is another question, and answering it uses additional epsilon. `effect_epsilon=` releases the distance with separate noise, and a confidence interval that contains 0 if and only if the test does not reject. Sample distances are biased upwards by sampling error; the corrected effect subtracts this bias.
 
 # %%
-figure = result.plot()  # Distance between the rankings of two groups, with its interval
+figure = result.plot()  # Distance between the rankings of two groups with 95% interval
 
 # %% [markdown]
-# ## What epsilon buys
+# ## The effect of epsilon
 #
-# The same question at several epsilons, and without privacy for comparison:
+# The table shows the same test at several values of epsilon, and without privacy for comparison:
 
 # %%
 fits = [study.fit(epsilon=e, rng=rng) for e in (0.5, 2.0, np.inf)]
 print(pr.summary_col(fits))
 
 # %% [markdown]
-# The noise scale of two groups is that of the smaller one: a student weighs more there. Of more than two groups each is compared with all students, and the noise goes with the number of students.
+# With two groups the noise scale depends on the size of the smaller group, because one student has more influence there. With more than two groups each group is compared with all students, and the noise scale depends on the total number of students.
 #
-# ## Where they differ
+# ## Differences by item
 #
-# `details_epsilon=` pays for the mean ranks by group, from which statements about each university follow that hold all at once. A test may find a difference that no single statement shows: it adds up what these look at one by one.
+# `details_epsilon=` releases the mean ranks by group. They give simultaneous confidence intervals for each university. The test combines the differences of all items, so it may detect a difference that no single interval shows.
 #
-# `difference` is the mean rank in `group` minus that in `other`: where it is negative, `group` ranks the item better. `clear` says that the interval leaves out 0. (Of choices it is a difference of shares: where it is positive, `group` chooses the category more often.)
+# `difference` is the mean rank in `group` minus the mean rank in `other`. If it is negative, `group` prefers the item more. `clear` means that the interval excludes 0. (For choices it is a difference of proportions. If it is positive, `group` chooses the category more often.)
 
 # %%
 detailed = study.fit(epsilon=1.0, details_epsilon=2.0, budget=budget, rng=rng)
 print(detailed.details().round(2).to_string(index=False))
-figure = detailed.plot_details()  # Differences of mean ranks, item by item, all at once
+figure = detailed.plot_details()  # Differences in mean rank, simultaneous 95% intervals
 
 # %% [markdown]
 # ## Three groups
 #
-# More groups take the same formula; `levels=` lists all of them. The test compares each with all respondents, and the details each with the others together and with every other. Here are three simulated regions, of which one differs.
+# With more groups the formula is the same, and `levels=` lists all groups. The test compares each group with all respondents. The details compare each group with the others combined and with every single other group. The example uses three simulated regions, one of which differs.
 
 # %%
 drinks, people = ["tea", "coffee", "juice"], np.random.default_rng(1948)
@@ -93,7 +93,7 @@ print(three.details().query("clear").round(2).to_string(index=False))
 # %% [markdown]
 # ## Choices
 #
-# One column of categories works alike, if they are declared. Do students of commerce know French as often as others?
+# The test works in the same way for a column of declared categories. Do students of commerce know French as often as other students?
 
 # %%
 print(pd.crosstab(data["study"], data["french"]), end="\n\n")
@@ -103,11 +103,11 @@ french = pr.ClosenessTest.from_formula(
 print(french.fit(epsilon=1.0, budget=budget, rng=rng).summary())
 
 # %% [markdown]
-# (The cross table is shown because this survey was published long ago. With a survey of your own it would be a breach.)
+# (The cross table is shown because this survey was published long ago. With confidential data this would breach privacy.)
 #
-# ## Immigration, by sex
+# ## The Immigration survey, by sex
 #
-# Here the groups are small, and many answers are missing; the rankings made from them are partly random. That can hide a difference, and it makes none as long as both groups leave out questions alike. (The University students of one block were not asked one question; the same proviso holds for them.)
+# In this survey the groups are small and many answers are missing, so the rankings are partly random. This can hide a difference, but it creates none if nonresponse is the same in both groups. (One block of the University students was not asked one question; the same assumption applies to them.)
 
 # %%
 immigration = pr.datasets.load_immigration()
@@ -120,15 +120,15 @@ print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 # %% [markdown]
 # ## As last year?
 #
-# What there is of last year decides which test it is:
+# Which test to use depends on which data from last year you have:
 #
-# - Last year's answers, rankings or choices: `pr.ClosenessTest(now, last)`, as for two groups. A Series of choices needs `categories=`.
-# - Counts of last year's answers and of this year's: `ClosenessTest.from_counts({"now": {...}, "last": {...}}, categories=[...])`, with the counts by category.
-# - Answers of the same people in both years: `respondent="id", paired=True`, with frames of rankings or, for choices, Series with the people as their index: `pr.ClosenessTest(now.set_index("id")["choice"], last.set_index("id")["choice"], categories=[...], respondent="id", paired=True)`.
-# - Comparisons of pairs, by other people each year: `PrivateBTL.from_formula("item1 + item2 + outcome ~ year", ...)`, as above, for the rows of both years, with a column that says which.
-# - Nothing but shares, of last year or of a census: `IdentityTest`.
+# - **Answers** (rankings or choices): use `pr.ClosenessTest(now, last)`, as for two groups. A Series of choices needs `categories=`.
+# - **Counts** for both years: use `ClosenessTest.from_counts({"now": {...}, "last": {...}}, categories=[...])`, with the counts by category.
+# - **Answers of the same people** in both years: use `respondent="id", paired=True`, with data frames of rankings or with Series of choices that have the people as index. An example is `pr.ClosenessTest(now.set_index("id")["choice"], last.set_index("id")["choice"], categories=[...], respondent="id", paired=True)`.
+# - **Paired comparisons** by different people each year: use `PrivateBTL.from_formula("item1 + item2 + outcome ~ year", ...)`, as above. The data frame contains the rows of both years and a column for the year.
+# - **Proportions only**, from last year or a census: use `IdentityTest`.
 #
-# Say that 400 students named the university they liked best last year, here by simulation. The test takes two Series, or one frame with a column that says the year:
+# Suppose that 400 students named their favourite university last year (simulated here). The test takes two Series, or one data frame with a column for the year:
 
 # %%
 last_year = pd.Series([0.45, 0.25, 0.05, 0.08, 0.12, 0.05], index=cems.items)
@@ -142,16 +142,16 @@ same = pr.ClosenessTest.from_formula(
 print(two, same, same.fit(epsilon=1.0, rng=rng).summary(), sep="\n\n")
 
 # %% [markdown]
-# `respondent=` needs a frame, and each respondent is in one group. So ids that restart each year must be made distinct first, such as `"2025-" + id.astype(str)`.
+# `respondent=` requires a data frame, and each respondent belongs to one group. If identifiers restart each year, make them distinct first, for example `"2025-" + id.astype(str)`.
 #
-# Where there are only the shares, these are an estimate themselves. Computed from last year's answers they are no exact null: `null_nobs=` says from how many answers.
+# If only proportions are available, they are estimates themselves. Proportions computed from last year's answers are not an exact null hypothesis, so `null_nobs=` gives the number of these answers.
 
 # %%
 as_before = pr.IdentityTest(now, last_year, null_nobs=400)
 print(as_before.fit(epsilon=1.0, rng=rng).summary())
 
 # %% [markdown]
-# With `null_nobs=` two samples are compared, so that the table is that of a test of closeness. Without it the shares are taken as exact, as they are where a theory or a census gives them, and the table is that of a test of identity. Say that a census of all students gives shares of the subjects. (Of rankings, the distribution is a `pr.Mallows` model, or a table of probabilities.)
+# With `null_nobs=` two samples are compared, so the table is the table of a test of closeness. Without it the proportions are treated as exact, for example because they come from a theory or a census. The table is then the table of a test of identity. In the example a census of all students gives the proportions of the subjects. (For rankings, specify the distribution as a `pr.Mallows` model or as a table of probabilities.)
 
 # %%
 census = pr.IdentityTest(data["study"], {"commerce": 0.45, "other": 0.55})
@@ -160,7 +160,7 @@ print(census.fit(epsilon=1.0, rng=rng).summary())
 # %% [markdown]
 # ## For publication: secure noise
 #
-# Without `rng=` noise and re-labellings come from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon.
+# Without `rng=` the noise and the permutations come from a cryptographically secure source. The numbers below change each time this page is built, and each time the test uses more epsilon.
 
 # %%
 print(gender.fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n")

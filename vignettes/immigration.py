@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Few respondents, missing answers: the Immigration survey with a privacy guarantee
+# # Small samples and missing answers: the Immigration survey
 #
-# Students compared four negative statements about foreigners and said which of two they found more acceptable: that foreigners increase crime rates (`crimRate`), take away training positions (`position`), are a burden on the social welfare system (`socBurd`), threaten our culture (`culture`). The topic is sensitive, the sample small, many answers are missing, and perhaps not by chance. What can be said under a privacy guarantee, and what is better left unsaid?
+# Students compared four negative statements about foreigners and said which of two they found more acceptable. The statements are that foreigners increase crime rates (`crimRate`), take away training positions (`position`), are a burden on the social welfare system (`socBurd`) and threaten our culture (`culture`). The topic is sensitive, the sample is small, and many answers are missing, perhaps not at random. Which conclusions are possible under a privacy guarantee?
 #
-# > **This page uses seeded noise**, so that it can be reproduced (but for the last section). That is no protection: for results to be published, leave `rng=` away. Raw counts and non-private fits appear here only because the survey is published already.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). Raw counts and non-private fits are shown because the survey has been published.
 
 # %%
 import numpy as np
@@ -33,11 +33,11 @@ print("\nstudents by number of answers left out")
 print(left_out.value_counts().sort_index().to_string(header=False))
 
 # %% [markdown]
-# A tie counts as half a win for each statement. Ties being this frequent, the answers vary less than decided comparisons would. The cluster-robust standard errors of the next table see that; the private fits do not: they take no contrast to vary less than under independent answers.
+# A tie counts as half a win for each statement. Because ties are frequent, answers vary less than comparisons without ties. The cluster-robust standard errors of the next table reflect this. The private fits do not, because they assume for every contrast at least the variance of independent answers.
 #
 # ## Without privacy: two orders
 #
-# The majority decides `crimRate` against `socBurd` the other way round than the worths do. There is no contradiction: the worths weigh all comparisons, those with the two other statements as well, and the difference between the two is small beside its standard error. The order of the first two is not something this survey can settle, with or without privacy.
+# The majority prefers one of `crimRate` and `socBurd`, and the worths order the two in the opposite way. This is not a contradiction: the worths also use the comparisons with the other two statements, and the difference of the two worths is small relative to its standard error. This survey cannot establish the order of these two statements, with or without privacy.
 
 # %%
 data = {"items": survey.items, "respondent": "respondent", "max_rows": 6, "ties": True}
@@ -47,9 +47,9 @@ print(reference.summary(), end="\n\n")
 print(reference.pairwise().iloc[[1]].round(3).to_string(index=False))
 
 # %% [markdown]
-# ## What a tie is taken for
+# ## Ties
 #
-# A quarter of the answers are ties. As half a win to each they say that the two statements are equally acceptable to the student, and the worths answer: which statement is more acceptable on the whole, ties divided? With `ties="davidson"` they are answers of their own, and the worths answer: which is more acceptable to those who see a difference? `tie_parameter` says how many see none.
+# A quarter of the answers are ties. If a tie counts as half a win for each statement, the worths describe which statement is more acceptable overall, with ties divided equally. With `ties="davidson"` a tie is a separate outcome, and the worths describe which statement is more acceptable to students who see a difference. `tie_parameter` describes how many students see none.
 
 # %%
 deciding = pr.PrivateBTL(survey.comparisons, design="public", **data | {"ties": "davidson"})
@@ -60,24 +60,26 @@ apart = reference.params @ exact.params / (reference.params @ reference.params)
 print(f"\ndifferences, on the scale of half wins: {apart:.2f}")
 
 # %% [markdown]
-# With so many ties the second worths are 1.37 times as far apart. Neither is wrong; a table should say which question it answers. Under a guarantee for respondents the second costs more here: the number of ties is released, too, and a hundred students hide it badly.
+# With so many ties the worths of the Davidson model are 1.37 times as far apart. Both models are correct, and a table should state which question it answers. With respondent-level privacy the Davidson model is more expensive here, because the number of ties must also be released and the noise is large relative to 98 students.
 
 # %%
 print(deciding.fit(epsilon=1.0, rng=np.random.default_rng(1)).tie_parameter.round(3).to_string())
 
 # %% [markdown]
-# ## The private fit, design public
+# ## The private fit with a public design
 #
-# The unit is a respondent: the noise hides what any one of the students answered. `design="public"` takes as known which questions each student left unanswered. That deserves a pause here. In a survey on attitudes to foreigners, not to answer is a behaviour, and publishing it may reveal something about a person. Under the public design the exact number of answers to each pair is used and is not protected. Also, ignoring the missing answers estimates the preferences of those who answered; if students left out just the comparisons in which they would have sided with one statement, its worth is biased, and no amount of epsilon repairs that.
+# The unit of privacy is a respondent: the noise protects the answers of each student. `design="public"` assumes that it is known which questions each student left unanswered. Consider this assumption carefully here. In a survey on attitudes to foreigners, nonresponse is a behaviour, and publishing it may reveal something about a person. Under the public design the exact number of answers to each pair is used and is not protected.
+#
+# If missing answers are ignored, the estimates describe the preferences of students who answered. Suppose students left out the comparisons in which they would have preferred a particular statement. Its worth is then biased, whatever epsilon is.
 
 # %%
 budget = pr.Budget(epsilon=3.0, unit="respondent")
 fit = public.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_worth()  # A hundred respondents: more noise than sampling error
+figure = fit.plot_worth()  # Worths with 95% intervals, Immigration survey (n = 98, epsilon = 1)
 
 # %% [markdown]
-# With so few students and this epsilon the privacy part of the standard errors exceeds the sampling part, and the rank sets leave the order inside a set open. That the four statements are equally acceptable can still be tested; the null distribution contains the noise and is simulated, hence the error in parentheses:
+# With so few students and this epsilon the privacy component of the standard errors exceeds the sampling component. The rank sets do not establish the order within a set. The hypothesis that the four statements are equally acceptable can still be tested. The null distribution includes the noise and is simulated, hence the Monte Carlo error in parentheses:
 
 # %%
 test = fit.test_homogeneity()
@@ -86,9 +88,11 @@ top = pr.PrivateTopK.from_release(fit.release, k=2)
 print(top.summary())
 
 # %% [markdown]
-# ## Protecting who answered: design private
+# ## Protecting nonresponse: private design
 #
-# With `design="private"` a neighbour may differ in which questions were answered, too. Then the number of answers per pair is confidential, and it is released with a share of epsilon. If it is public from elsewhere, for instance from a field report written before, it can be declared with `pair_counts=`, which saves that share. Declaring counts taken from the confidential data would be a breach. Here we declare round numbers as such a report might state them. Who is certain that every student answered every pair may say `pair_counts="equal"`; here some did not, so that the statements with many missing answers would look more average than they are.
+# With `design="private"` neighbours may also differ in which questions were answered. The number of answers per pair is then confidential, and it is released with a share of epsilon. If these numbers are public for other reasons, for example from an earlier field report, declare them with `pair_counts=`. This saves the share. Declaring counts taken from the confidential data would breach privacy. Here we declare round numbers that such a report might contain.
+#
+# If every student answered every pair, you could set `pair_counts="equal"`. Here some did not, and statements with many missing answers would appear more average than they are.
 
 # %%
 declared = {
@@ -100,36 +104,38 @@ declared = {
     ("socBurd", "culture"): 80,
 }
 released = pr.PrivateBTL(survey.comparisons, **data)
-formula = "item1 + item2 + outcome ~ 1"  # the same columns, named in a formula
-told = pr.PrivateBTL.from_formula(formula, survey.comparisons, pair_counts=declared, **data)
+formula = "item1 + item2 + outcome ~ 1"  # the same columns, named by a formula
+with_declared = pr.PrivateBTL.from_formula(
+    formula, survey.comparisons, pair_counts=declared, **data
+)
 columns = {
     "public": fit,
     "private, released": released.fit(epsilon=1.0, budget=budget, rng=rng),
-    "private, declared": told.fit(epsilon=1.0, budget=budget, rng=rng),
+    "private, declared": with_declared.fit(epsilon=1.0, budget=budget, rng=rng),
 }
 print(pd.DataFrame({name: one.params for name, one in columns.items()}).round(3))
 print("\nstandard errors")
 print(pd.DataFrame({name: one.bse for name, one in columns.items()}).round(3))
 
 # %% [markdown]
-# Each column has noise of its own. With epsilon so large that the noise all but vanishes, which protects nobody and serves to show the arithmetic, what is assumed of the counts stands alone:
+# Each column contains its own noise. At a very large epsilon the noise is negligible. This provides no privacy but isolates the effect of the assumption about the pair counts:
 
 # %%
 asserted = pr.PrivateBTL(survey.comparisons, pair_counts="equal", **data)
 with_little_noise = {
     "public": public.fit(epsilon=1e6, rng=rng).params,
     "private, released": released.fit(epsilon=1e6, rng=rng).params,
-    "private, declared": told.fit(epsilon=1e6, rng=rng).params,
+    "private, declared": with_declared.fit(epsilon=1e6, rng=rng).params,
     "private, equal": asserted.fit(epsilon=1e6, rng=rng).params,
 }
 print(pd.DataFrame(with_little_noise).round(3))
 
 # %% [markdown]
-# Released counts give the worths of the public design, declared ones as far as the numbers are right; counts that are asserted to be equal, and are not, do not. None of them brings back what students who left a question out would have said.
+# With released counts the worths equal those of the public design. With declared counts they do so to the extent that the numbers are correct. Counts that are falsely asserted to be equal bias the worths. None of these options recovers the answers of students who left a question out.
 #
 # ## How much noise is too much
 #
-# The privacy part of the standard errors at several values of epsilon, beside the sampling part, seen in one draw each. Where `privacy` is well above `sampling`, the table mostly shows noise. Twice as many respondents would halve the privacy part just as twice the epsilon does, and would shorten the sampling part as well.
+# The table shows the privacy component of the standard errors and the sampling component for several values of epsilon, for one draw each. Where `privacy` is well above `sampling`, the table consists mainly of noise. Twice as many respondents would halve the privacy component, like twice the epsilon, and would also reduce the sampling component.
 
 # %%
 study = [public.fit(epsilon=e, rng=rng) for e in (0.5, 1.0, 2.0, 4.0)]
@@ -137,11 +143,11 @@ rows = [[one.epsilon, one.bse_sampling.mean(), one.bse_privacy.mean()] for one i
 print(pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"]).set_index("epsilon").round(3))
 
 # %% [markdown]
-# ## Limits, and the ledger
+# ## Limitations and the ledger
 #
-# - The intervals take sampling errors as normal, and as skewed as answers are. With about a hundred students this is fair for worths of this size; for a statement that hardly anybody prefers an interval may have no end on one side.
-# - The design effect is a noisy number as well, and in a survey as small as this its noise is not small. It is never taken below one, and it is the largest of all differences: most of the intervals are wider than they would have to be.
-# - The three fits that were entered in the ledger are the whole budget; the fits of the arithmetic and of the last table were left out of it and would have overdrawn it. That is harmless because the data are published. With confidential data it is not: try such things on simulated answers.
+# - The intervals take sampling errors as normal, with a correction for the skewness of the answers. With about a hundred students this is adequate for worths of this size. For a statement that is rarely preferred, an interval may be infinite on one side.
+# - The design effect contains noise too, and in a survey as small as this its noise is not small. It is never below one, and it is the largest value over all differences. Most intervals are therefore wider than necessary.
+# - The three fits recorded in the ledger use the whole budget. The fits with a very large epsilon and the fits of the last table were not recorded and would have exceeded it. This is harmless only because the data are published. With confidential data, use simulated answers for such experiments.
 
 # %%
 print(budget.summary())
@@ -153,7 +159,7 @@ except pr.BudgetExceeded as refusal:
 # %% [markdown]
 # ## For publication: secure noise
 #
-# The same fit without `rng=`: the noise comes from a cryptographically secure source and the numbers below differ each time the page is made.
+# This is the same fit without `rng=`. The noise comes from a cryptographically secure source, and the numbers below change each time the page is built.
 
 # %%
 print(public.fit(epsilon=1.0, budget=pr.Budget(epsilon=1.0, unit="respondent")).summary())

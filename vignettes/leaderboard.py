@@ -1,9 +1,9 @@
 # %% [markdown]
-# # A private leaderboard: a million votes, and voters without a bound
+# # A private leaderboard from a log of votes
 #
-# Visitors of a site are shown the answers of two models and vote for the better one, as often as they like. The log holds who voted, and what a person asks and prefers is nobody else's business. This page goes from such a log to a ranking with intervals that protects every voter with all their votes, however many.
+# Visitors of a website see the answers of two models and vote for the better one, as often as they like. The log contains the identity of each voter, and a voter's questions and preferences are confidential. This page turns such a log into a ranking with confidence intervals. The guarantee protects all votes of a voter, however many.
 #
-# > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does. The log is simulated, so that the page may look at what is true.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). The log is simulated, so results can be compared with the true values.
 
 # %%
 from collections import Counter
@@ -18,7 +18,7 @@ rng = np.random.default_rng(2027)
 # %% [markdown]
 # ## The log
 #
-# Activity is very unequal: a voter's share of the votes falls with their place among voters by activity nearly like Zipf's one over the place. A vote ties where the two answers are about as good.
+# Activity is very unequal: the number of votes per voter roughly follows Zipf's distribution. The share of the k-th most active voter is nearly proportional to one over k. A vote is a tie if the two answers are about equally good.
 
 # %%
 voters, votes = 50_000, 1_000_000
@@ -37,13 +37,13 @@ log = pl.DataFrame({"voter": voter, "left": name[left], "right": name[right], "v
 print(log.head(3))
 
 # %% [markdown]
-# ## How many votes of a voter count
+# ## The number of votes per voter
 #
-# The guarantee needs a bound on what one voter can change. A bound that nobody reaches would make the noise drown the answers; refusing voters beyond a small one would empty the log. With `excess="sample"` each fit keeps `max_rows` votes of every voter with more, chosen at random and never told. A small bound throws votes away, a large one needs more noise. Which is best can be said before the log is opened, from public numbers: here the numbers of votes and voters, which the site tells its visitors, and Zipf's rule for the rest. A count of the log itself must not be used: a bound that is chosen by it tells something of the voters.
+# The guarantee needs a bound on the influence of one voter. A very large bound requires too much noise; excluding voters above a small bound would discard most of the data. With `excess="sample"` each fit uses a secret random sample of `max_rows` votes from every voter with more votes. A small bound discards votes, and a large bound requires more noise. The best bound can be found before the log is opened, from public numbers. Here these are the numbers of votes and voters, which the site publishes, and Zipf's distribution. Do not use a count from the log itself, because a bound chosen in this way would reveal information about the voters.
 
 # %%
 number = np.maximum(np.round(votes * share), 1).astype(int)
-activity = Counter(number.tolist())  # as {1: 4000, 30: 100} says: 100 voters with 30 votes each
+activity = Counter(number.tolist())  # {30: 100} means 100 voters with 30 votes each
 planned = {"items": models, "distinct_pairs": False, "for_epsilon": 1.0}
 tradeoff = pr.contribution_tradeoff(
     activity, **planned, pair_counts="proportional", worths=3.0, bounds=[1, 5, 10, 20], replicates=3
@@ -51,13 +51,15 @@ tradeoff = pr.contribution_tradeoff(
 print(tradeoff.round(3))
 
 # %% [markdown]
-# Whole fits were simulated, of models whose worths are spread over a range of 3. The error of a difference, `std_err`, has two parts, what another sample of voters would change and what other noise would change; `error` is its Monte Carlo standard error. The bound with the least of both is taken. Where nothing is known of a log, take a small one, as a large one brings more noise than rows: one to five, compared by `pr.contribution_tradeoff` for guesses of the activity. A log of few votes for each pair may identify nothing at any bound: fewer models, or `pair_counts="proportional"` where it holds, need less. From a voter with more votes no more than that count, so that the ranking is one by voters rather than by votes: the busiest of them cannot make it.
+# These are simulated fits, for models whose worths have a range of 3. The standard error of a difference, `std_err`, has two components: variation between samples of voters and variation between draws of the noise. `error` is its Monte Carlo standard error. We use the bound with the smallest `std_err`.
+#
+# If nothing is known about a log, use a small bound, because a large one adds more noise than data. Compare bounds of one to five with `pr.contribution_tradeoff`, for several guesses of the activity. With few votes per pair a log may identify nothing at any bound. Fewer models need fewer votes, and so does `pair_counts="proportional"` where its assumption holds. At most `max_rows` votes per voter are counted, so the ranking reflects voters rather than votes and is not dominated by the most active voters.
 #
 # ## The fit
 #
-# The columns keep their names; the answers in `vote` are recoded to 1, 0 and -1. `ties=True` declares that there are ties, each half a win to both. (A log with the winner and the loser of each vote, and no ties, is shorter: `PrivateBTL.from_formula("winner + loser ~ 1", log, items=..., respondent="voter", ...)`. With ties it goes through `pr.as_comparisons(log, "winner-loser", ...)` first: [which data come in](../docs/data-in.md).) Pairs can come again (`distinct_pairs=False`). Who voted on what is not public, so the design is private, as it is by default: how often two models met is protected, too.
+# The columns keep their names, and the values of `vote` are recoded to 1, 0 and -1. `ties=True` declares ties, which count as half a win for both models. Pairs can occur repeatedly (`distinct_pairs=False`). It is not public which pairs a voter compared, so the design is private, the default. The guarantee then also protects how often two models met. (If the log contains winners and losers and no ties, a formula suffices: `PrivateBTL.from_formula("winner + loser ~ 1", log, items=..., respondent="voter", ...)`. With ties, convert it first with `pr.as_comparisons(log, "winner-loser", ...)`: see [preparing data](../docs/data-in.md).)
 #
-# By default these numbers are released with noise, one for each pair of the sixty models. But the site drew the two models of a question at random. `pair_counts="proportional"` declares that: given how often each model was shown, its opponents were matched at random. Then wins and losses of each model are enough. Where a site lets strong models meet strong ones, as many do, the fit allows for some of it, as seen below; where it does so by categories of models, this must not be declared.
+# By default the pair counts are released with noise, one for each pair of the sixty models. Here the site drew the two models of each question at random, and `pair_counts="proportional"` declares this: given how often each model was shown, its opponents were matched at random. The wins and losses of each model are then sufficient. Many sites match strong models with strong ones, and the fit corrects for this to some extent (see below). Do not declare proportional counts if the site matches models by category.
 
 # %%
 max_rows = int(tradeoff["std_err"].idxmin())
@@ -80,21 +82,21 @@ fit = model.fit(epsilon=1.0, budget=budget, rng=rng)
 
 
 def head(result, lines):
-    """Print the first lines of a summary; all sixty items make it long."""
+    """Print the first lines of the long summary of sixty items."""
     print(*str(result.summary()).splitlines()[:lines], "...", sep="\n")
 
 
 head(fit, 24)
 
 # %% [markdown]
-# A twentieth of epsilon was spent on one more number: how often models met those of their own half of the board. From it the fit estimates how much less often models meet that are far apart on the board, and allows for it. The lines below the table say what was found, and what such a number cannot show. If opponents were matched by strength very closely the fit would warn.
+# A twentieth of epsilon was used to release one more number: how often models met opponents from their own half of the board. From this number the fit estimates how much less often distant models meet, and corrects for it. The notes below the table report the result, and what such a number cannot detect. The fit would warn if opponents were matched very closely by strength.
 
 # %%
 text = " ".join(str(fit.summary()).split())
 print(text[text.index("Allowed for:") : text.index("Test of equal")])
 
 # %% [markdown]
-# What did the declaration save? The same fit with released pair counts, and the errors of both beside what is true, up to the scale that ties shrink:
+# How much precision does the declaration gain? The next table compares the fit with a fit that uses released pair counts. Errors are relative to the true values, up to the factor by which ties shrink them:
 
 # %%
 released = pr.PrivateBTL(votes_cast, **declared).fit(epsilon=1.0, budget=budget, rng=rng)
@@ -108,22 +110,22 @@ for one in (fit, released):
     )
 
 # %% [markdown]
-# Ties draw worths together, and shrink all differences by about the same factor; the order stays what it is.
+# Ties shrink all differences of worths by about the same factor. The order does not change.
 #
-# ## What epsilon means for a voter
+# ## Interpretation of epsilon for a voter
 #
-# The unit is the voter, not the vote. Somebody who knows all other voters and gives even odds on how this one voted can, after seeing the whole leaderboard, give no better odds than these, whichever way it came out:
+# The unit of privacy is the voter, not the vote. Suppose someone knows the votes of all other voters and assigns even odds to the two possible votes of one voter. After seeing the leaderboard, whatever it shows, the odds can be at most as follows:
 
 # %%
 odds = np.exp(fit.epsilon)
-print(f"{odds:.1f} to 1, or a probability of {odds / (1 + odds):.2f} in the place of 0.5")
+print(f"{odds:.1f} to 1, or a probability of {odds / (1 + odds):.2f} instead of 0.5")
 
 # %% [markdown]
-# A guarantee for single votes would look better and protect less: with `respondent=None` and the same epsilon a voter with ten votes could be told at ten times epsilon, and the busiest ones are not protected at all.
+# A guarantee for single votes would appear better and protect less. With `respondent=None` and the same epsilon, a voter with ten votes has ten times epsilon, and the most active voters have practically no protection.
 #
-# ## Which models can be told apart
+# ## Which models differ
 #
-# The column `rank` holds the ranks that a model can have, for all models at once, and so do the intervals that the next lines count.
+# The column `rank` contains the rank sets, which are simultaneous for all models. The next lines count the pairs of models whose simultaneous interval excludes one half.
 
 # %%
 pairs = fit.pairwise(simultaneous=True)
@@ -135,39 +137,39 @@ for near, far in ((1, 1), (2, 5), (6, 15), (16, 59)):
         np.abs(place[first] - place[second]) <= far
     )
     print(
-        f"{near:2} to {far:2} places apart on the board: {apart[here].mean():.2f} of pairs are told apart"
+        f"{near:2} to {far:2} ranks apart on the board: {apart[here].mean():.2f} of pairs are separated"
     )
 
 # %% [markdown]
-# Neighbours on the board stay open, models far apart are all told apart. As the log was simulated, the intervals can be checked: in how many pairs does the better model have the larger worth, among those told apart and among the rest?
+# Neighbours on the board are not separated, and distant models are all separated. The log is simulated, so the intervals can be checked. In what fraction of pairs does the better model have the larger worth, among the separated pairs and among the other pairs?
 
 # %%
 # models are numbered by quality, best first
 right_way = fit.params.to_numpy()[first] > fit.params.to_numpy()[second]
-print(f"told apart: {right_way[apart].mean():.3f}, the rest: {right_way[~apart].mean():.3f}")
-figure = fit.plot_worth()  # Sixty models by a million votes, every voter protected
+print(f"separated: {right_way[apart].mean():.3f}, others: {right_way[~apart].mean():.3f}")
+figure = fit.plot_worth()  # Worths of 60 models with 95% intervals (50,000 voters, epsilon = 1)
 
 # %% [markdown]
-# ## What epsilon buys
+# ## The effect of epsilon
 #
-# Half of it, beside the fit above and the one without privacy, all from votes bounded in the same way. With privacy the sampling errors of all lines are inflated by one released design effect, the largest of any difference, which the header states; without it each line has an error of its own that allows for the dependence of a voter's votes, so that sampling errors are smaller there:
+# Next we compare half of the epsilon, the fit above, and a fit without privacy, all with the same bound on votes. With privacy, one released design effect (the largest over all differences, see the header) inflates all sampling errors. Without privacy each standard error accounts separately for the correlation of a voter's votes, so sampling errors are smaller.
 
 # %%
 half = model.fit(epsilon=0.5, budget=budget, rng=rng)
 for one in (half, fit, model.fit(epsilon=np.inf, rng=rng)):
     parts = one.bse_sampling.mean(), one.bse_privacy.mean()
     print(
-        f"epsilon {one.epsilon}: standard errors by sampling {parts[0]:.3f}, by noise {parts[1]:.3f}"
+        f"epsilon {one.epsilon}: standard errors: sampling {parts[0]:.3f}, privacy {parts[1]:.3f}"
     )
 head(half, 16)
 
 # %% [markdown]
 # ## For publication: secure noise
 #
-# Without `rng=` the noise, and the choice of the votes that count, come from a cryptographically secure source. The board below differs each time this page is made, and each time it costs another epsilon; a log of your own is fitted once and the result kept.
+# Without `rng=` both the noise and the sample of votes come from a cryptographically secure source. The board below changes each time this page is built, and each time the fit uses more epsilon. Fit your own log once and store the result.
 
 # %%
-# what was declared has been checked above, and the share of the check goes to the worths
+# The declaration was checked above, so this fit uses the share of the check for the worths.
 published = model.fit(epsilon=1.0, budget=budget, shares={"opponents": 0})
 head(published, 16)
 print(budget.summary())

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Collecting preferences without collecting answers
+# # Surveys without a trusted curator: the local model
 #
-# Nobody has to be trusted with answers that nobody holds. In the local model every respondent's own device answers a part of the question, at random to a degree that is fixed and public, and sends that. No single report says much about the person behind it; many of them say a lot about all. This page plans such a survey, collects, and asks what it costs beside a survey whose answers somebody holds.
+# In the local model no one collects the raw answers, so no one needs to be trusted with them. Each respondent's own device answers a part of the question and sends a randomised report. The degree of randomisation is fixed and public. A single report says little about its sender, but many reports together are informative about the population. This page plans such a survey, collects reports, and compares the precision with a survey that has a trusted curator.
 #
-# > **This page uses seeded noise**: the respondents are simulated, so that everybody who runs it gets the same page (but for the last section). In a survey of your own the randomness is that of the respondents' devices.
+# > **This page uses seeded noise** for reproducibility (except in the last section): the respondents are simulated. In a real survey the respondents' devices draw the random numbers.
 
 # %%
 import json
@@ -21,29 +21,29 @@ rng = np.random.default_rng(2020)
 # %% [markdown]
 # ## A planned survey
 #
-# A protocol says what is asked, and how at random the answers are. It is all that both sides need, and public. The default asks everybody for the order of a few items, chosen by lot and not by anybody; how many is decided by epsilon, since the order of more items says more and has to be hidden among more.
+# A protocol specifies what is asked and how the answers are randomised. It is public and contains everything that both sides need. The default protocol asks each respondent for the order of a few randomly selected items. Their number depends on epsilon: the order of more items is more informative but must be hidden among more possible answers.
 
 # %%
 items = ["London", "Paris", "Milano", "StGallen", "Barcelona", "Stockholm"]
 protocol = pr.local.SubRanking(items, epsilon=2.0)
 print(protocol.to_json())
-print(f"\neach orders {protocol.size} of {len(items)} items")
-print(f"and answers truly with probability {protocol.response.favoured_probability:.3f}")
+print(f"\neach respondent orders {protocol.size} of {len(items)} items")
+print(f"and gives a true answer with probability {protocol.response.favoured_probability:.3f}")
 
 # %% [markdown]
-# ## Two reports, and their tally
+# ## Two reports and their tally
 #
-# Each respondent's device reads the protocol and makes one report of a ranking, the best item first. The curator puts the reports that arrive into a list and counts them:
+# Each respondent's device reads the protocol and makes one report from a ranking, with the best item first. The curator collects the reports in a list and counts them:
 
 # %%
-rankings = [items, items[::-1]]  # of two respondents
+rankings = [items, items[::-1]]  # two respondents
 messages = [pr.local.Client(protocol).randomize(ranking) for ranking in rankings]
 print(protocol.tally(messages))
 
 # %% [markdown]
-# ## What arrives
+# ## Collecting reports
 #
-# From here on respondents are simulated. Their orders scatter around worths that were once estimated from a survey of students, with a column of the file for each item and the rank in it.
+# From here on respondents are simulated. Their rankings follow a Plackett-Luce model with worths estimated from a survey of students. The array `opinions` has one column per item, which contains its rank.
 
 # %%
 cems = pr.datasets.load_university()
@@ -56,7 +56,7 @@ reports = pd.DataFrame(protocol.simulate(opinions, rng))
 print(reports.head(3))
 
 # %% [markdown]
-# A report holds the protocol's id, what was asked, the answer and a random id of its own, in numbers that mean nothing without the protocol. On the way some are lost, sent twice or damaged. The tally counts what is there, in any order and from any number of files (`tally1 + tally2`), and says what it rejected.
+# A report contains the identifier of the protocol, the question, the answer and a random identifier of the report. All are numbers that have no meaning without the protocol. During transmission, reports can be lost, sent twice or damaged. The tally counts the valid reports in any order and from any number of files (`tally1 + tally2`), and it states how many were rejected.
 
 # %%
 first, second = reports.iloc[:2500], reports.iloc[2400:].astype({"answer": object})
@@ -65,19 +65,19 @@ tally = protocol.tally(first) + protocol.tally(second.sample(frac=1.0, random_st
 print(tally)
 
 # %% [markdown]
-# ## The curator's report
+# ## The curator's analysis
 #
-# A tally takes the place of the data, and there is nothing to spend: each answer was paid for where it was given. The result is the usual one. Its standard errors hold both what sampling and what the random answers add.
+# A tally replaces the data, and no further budget is used, because each answer was randomised on the device. The result object is the usual one. Its standard errors combine sampling error and randomised response.
 
 # %%
 order = pr.PrivateRankAggregation.from_reports(tally)
 print(order.summary())
-figure = order.plot_consensus()  # Consensus of answers randomised on 4,000 devices
+figure = order.plot_consensus()  # Consensus and 95% rank sets, local model (n = 4,000, epsilon = 2)
 
 # %% [markdown]
-# ## What it takes
+# ## Sample size
 #
-# A trusted curator adds noise once, to a sum; here everybody does. So the local model needs more people. How many pairs of items do the two order otherwise than the population, on average over a number of surveys?
+# A trusted curator adds noise once, to a sum. In the local model every device adds noise, so more respondents are needed. The table shows the mean number of pairs of items that each method orders differently from the population, over repeated surveys:
 
 # %%
 true = population.worths.argsort()[::-1].argsort()
@@ -85,7 +85,7 @@ upper = np.triu_indices(len(items), 1)
 
 
 def wrong(result):
-    """The number of pairs that a consensus has the wrong way round."""
+    """Return the number of pairs that a consensus orders wrongly."""
     place = result.consensus.loc[items].to_numpy()
     return ((place[upper[0]] < place[upper[1]]) != (true[upper[0]] < true[upper[1]])).sum()
 
@@ -99,7 +99,7 @@ def local(ranks):
     return pr.PrivateRankAggregation.from_reports(protocol.tally(protocol.simulate(ranks, rng)))
 
 
-warnings.simplefilter("ignore", pr.PrivrankWarning)  # each small survey says that it is one
+warnings.simplefilter("ignore", pr.PrivrankWarning)  # small surveys raise warnings
 rows = []
 for n in (100, 300, 1000, 3000, 10000):
     samples = [population.rvs(n, rng) for _ in range(40)]
@@ -109,9 +109,11 @@ print(
 )
 
 # %% [markdown]
-# ## One at a time
+# ## Adaptive questions
 #
-# If respondents come one after the other, what is asked can depend on what was answered before: a pair that the answers so far leave open, in the manner of KwikSort. A curator hands out queries and takes answers, in any order and with people who never answer. Its state can be kept as text (`to_json()`), so that a run goes on where it was interrupted. The order is that of all answers together. Where neighbours in it are placed alike by two thirds of the population or more, it can lose less than that of the default; [adaptive KwikSort against the default](../docs/validation/local_adaptive.md) has both.
+# If respondents answer one after another, the questions can depend on earlier reports. The adaptive protocol asks about pairs whose order is still open, like KwikSort. A curator object issues queries and receives reports, in any order, and some respondents may never answer. Its state can be stored as text (`to_json()`), so an interrupted survey can continue.
+#
+# The final ranking uses all reports. It can be more accurate than the default if at least two thirds of the population agree on the order of neighbouring items: [see the study](../docs/validation/local_adaptive.md).
 
 # %%
 adaptive = pr.local.AdaptiveKwikSort(items, epsilon=2.0)
@@ -122,12 +124,14 @@ while queries := curator.next_queries(500):
     curator = pr.local.Curator.from_json(curator.to_json())
 adapted = curator.result()
 print(adapted.summary())
-figure = adapted.plot_pairwise()  # Fractions of the pairs that were asked, after queries
+figure = (
+    adapted.plot_pairwise()
+)  # Pairwise fractions from the adaptive protocol, for the pairs asked
 
 # %% [markdown]
 # ## Worths
 #
-# Where the order is not enough, `Comparisons` asks everybody for the preferred item of one pair. Its tally is read as worths, or by `PrivateTopK.from_reports` as the leading items. [The guide](../docs/local.md) says what each protocol is for.
+# If you need more than a ranking, the protocol `Comparisons` asks each respondent for the preferred item of one pair. Its tally can be used to fit worths, or to select the top items with `PrivateTopK.from_reports`. [The guide](../docs/local.md) describes the purpose of each protocol.
 
 # %%
 paired = pr.local.Comparisons(items, epsilon=2.0)
@@ -135,9 +139,9 @@ worths = pr.PrivateBTL.from_reports(paired.tally(paired.simulate(opinions, rng))
 print(worths.summary())
 
 # %% [markdown]
-# ## A device in earnest
+# ## Running the client on a device
 #
-# The device needs NumPy and this script. Its answer is random by the secure source of the operating system, so it differs each time this page is made. It refuses a protocol whose epsilon is above its own limit, 8 by default, and says what a report may show. It answers once: who is asked again gives another answer, and many answers of one person would add up to the true one.
+# The device needs NumPy and this script. Its report uses the secure random number generator of the operating system, so it changes each time this page is built. The client refuses a protocol whose epsilon exceeds its own limit, 8 by default, and explains what a report may reveal. It answers only once. A second answer would be a new random report, and many reports of one person together would reveal the true answer.
 
 # %%
 CLIENT = """

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Before the survey: a plan, a rehearsal, and two hospitals
+# # Planning a survey and combining two sites
 #
-# Two hospitals want to know which of five changes their staff would like best. As employers will read the report, every answer is to be protected. This page plans the survey before anybody is asked, rehearses it on simulated answers, and puts the results of the two hospitals together, which never show each other their data. Plans of tests, of consensus orders and of the local model are in [the guide to planning](../docs/planning.md).
+# Two hospitals want to know which of five changes their staff would like best. Because the employer will read the report, every answer must be protected. This page plans the survey, tests the plan on simulated answers, and combines the results of the two hospitals, which do not share their data. [The planning guide](../docs/planning.md) covers tests, consensus rankings and the local model.
 #
-# > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does. All answers are simulated.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). All answers are simulated.
 
 # %%
 import numpy as np
@@ -15,9 +15,11 @@ rng = np.random.default_rng(1927)
 changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training"]
 
 # %% [markdown]
-# ## What is to be told apart
+# ## The effect to be detected
 #
-# Everybody compares all pairs of changes. Two of them are to be told apart if the one is preferred by six out of ten, in four of five such surveys. Their `contrast`, the difference of their worths, is the logit of that. A plan holds what is fixed, and finds what is left out. Plans are for people who have an order of all five in mind and answer by it, which makes the variance of a difference twice that of independent answers.
+# All respondents compare all pairs of changes. Suppose that six out of ten respondents prefer one of two changes. The survey should detect this difference with a probability (power) of four in five. The argument `contrast` is the difference of the two worths, here the logit of six out of ten.
+#
+# A plan stores the fixed quantities and solves for the missing one. It assumes that respondents have an order of all five changes in mind and answer accordingly. The variance of a difference is then twice the variance under independent answers.
 
 # %%
 facts = {"items": changes, "max_rows": 10, "design": "public"}
@@ -26,26 +28,26 @@ needed = plan.solve_power(epsilon=1.0, contrast=np.log(0.6 / 0.4), power=0.8)
 print(needed)
 
 # %% [markdown]
-# ## What epsilon buys
+# ## The effect of epsilon
 #
-# The same question at several epsilons (a contrast of .4 is six out of ten); the dashed line is the number without privacy. Where the curve is steep, a little more epsilon saves many respondents; where it is nearly level, it buys nothing that respondents should pay for. Plans simulate fits; figures can do with fewer of them than a number that counts.
+# The figure answers the same question for several values of epsilon. The value `contrast=0.4` corresponds to six out of ten, and the dashed line is the sample size without privacy. Where the curve is steep, a slightly larger epsilon saves many respondents. Where it is nearly flat, a larger epsilon only weakens the guarantee. Power is computed by simulation; plots need fewer replicates than the final sample size.
 
 # %%
 sketch = pr.power.BTLPower(**facts, replicates=50)
 figure = sketch.plot_power(
     "epsilon", epsilon=[0.5, 1, 4, np.inf], power=0.8, contrast=0.4
-)  # Respondents it takes to tell two items apart, by epsilon
+)  # Sample size for power 0.8 by epsilon; dashed: no privacy
 
 # %% [markdown]
-# The other way round, what can so many people find out?
+# Conversely, which power do given sample sizes have?
 
 # %%
 figure = sketch.plot_power(
     "nobs", nobs=[100, 200, 400], epsilon=[0.5, 1, np.inf], contrast=0.4
-)  # Power by respondents, at two epsilons and without privacy
+)  # Power by sample size for epsilon = 0.5, 1 and infinity
 
 # %% [markdown]
-# That one change is the best of all is a claim about four differences at once, and takes more:
+# The claim that one change is the best of all concerns four differences simultaneously and needs a larger sample:
 
 # %%
 best = pr.power.TopKPower(k=1, **facts)
@@ -54,14 +56,14 @@ print(best.solve_power(epsilon=1.0, gap=0.4, power=0.8))
 # %% [markdown]
 # ## A rehearsal
 #
-# Fits of simulated answers show whether the plan holds, and what the report will look like. Here everybody has an order of their own, drawn from a Plackett-Luce model, and answers accordingly.
+# Fits of simulated answers show whether the plan is adequate and what the report will contain. Here each respondent has an order drawn from a Plackett-Luce model and answers accordingly.
 
 # %%
 worths = pd.Series([0.6, 0.2, 0.0, -0.2, -0.6], index=changes)
 
 
 def fitted(people, worths, epsilon=1.0, **options):
-    """Simulate the answers of so many people, and fit worths to them."""
+    """Simulate the answers of this many people and fit worths."""
     orders = pd.DataFrame(pr.PlackettLuce(worths).rvs(people, rng), columns=changes)
     answers = pr.as_comparisons(orders, "rankings")
     model = pr.PrivateBTL(
@@ -73,12 +75,12 @@ def fitted(people, worths, epsilon=1.0, **options):
 rehearsed = [fitted(int(needed), worths, rng=rng).pairwise().iloc[0] for _ in range(60)]
 found = np.mean([pair["lower"] > 0.5 for pair in rehearsed])
 error = np.sqrt(found * (1 - found) / len(rehearsed))
-print(f"told apart in {found:.2f} of {len(rehearsed)} surveys, +- {error:.2f}")
+print(f"power {found:.2f} in {len(rehearsed)} simulated surveys, +- {error:.2f}")
 
 # %% [markdown]
 # ## Two hospitals, one table
 #
-# Before they fit, the hospitals agree on the same `items=` in the same order: results of other items, or in another order, are not pooled. Each hospital makes a fit of its own and shares the JSON of its result, nothing else. They asked different people, so that each protects its own at the same epsilon.
+# Before fitting, the hospitals agree on the same `items=` in the same order, because other results cannot be pooled. Each hospital fits its own model and shares only the JSON of its result. The hospitals asked different people, so each protects its respondents at the same epsilon.
 
 # %%
 city = fitted(300, worths, rng=rng).to_json()
@@ -88,14 +90,14 @@ print(pr.from_json(county).summary())
 # %%
 pooled = pr.pool([pr.from_json(text) for text in (city, county)], survey="different")
 print(pooled.summary())
-figure = pooled.plot()  # Worths pooled from two sites, and those of each alone
+figure = pooled.plot()  # Pooled and site-specific worths with 95% intervals
 
 # %% [markdown]
-# Pooled intervals are shorter than those of either site. The test of heterogeneity asks whether the sites differ by more than sampling and noise; a small p-value would mean that the pooled worths are averages of different things.
+# The pooled intervals are shorter than the intervals of either site. The test of heterogeneity asks whether the sites differ by more than sampling error and noise. A small p-value would mean that the pooled worths are averages of different values.
 #
 # ## For publication: secure noise
 #
-# Without `rng=` the noise comes from a cryptographically secure source, and the ledger says what was spent. The numbers below differ each time this page is made.
+# Without `rng=` the noise comes from a cryptographically secure source, and the ledger lists the epsilon used. The numbers below change each time this page is built.
 
 # %%
 budget = pr.Budget(epsilon=1.0, unit="respondent")

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Where to study abroad: the University survey with a privacy guarantee
+# # Analysing paired comparisons: the University survey
 #
-# Students of a business university in Vienna said, pair by pair, at which of six European universities they would rather spend time abroad. How strongly is each of them preferred, which two lead, and how well are the answers to these questions known once no single student's answers may show in the results?
+# Students of a business university in Vienna compared six European universities pair by pair. For each pair they said at which university they would rather spend time abroad. How strongly is each university preferred, and which two lead? How precise are the answers if no student's responses may be inferred from the results?
 #
-# > **This page uses seeded noise**, so that everybody who runs it gets the same page (but for the last section). Whoever knows the seed can take the noise off again: for results to be published, leave `rng=` away, as the last section does. The page also shows raw counts and a non-private fit. It may, because this survey was published long ago; with a survey of your own these would be breaches.
+# > **This page uses seeded noise** for reproducibility (except in the last section). Anyone who knows the seed can subtract the noise. To publish results, omit `rng=` (see the last section). The page also shows raw counts and a non-private fit. This is acceptable because the survey was published long ago. With confidential data it would breach privacy.
 
 # %%
 import numpy as np
@@ -29,9 +29,9 @@ missing = cems.comparisons.loc[outcome.isna(), "respondent"]
 print(f"\nmissing: respondents {missing.min()} to {missing.max()}, one answer each")
 
 # %% [markdown]
-# A tie ("undecided") counts as half a win for each side; that there can be ties is declared (`ties=True`), for a 0 would otherwise be refused. The published analyses have a parameter for ties instead, which is below, and covariates. All missing answers belong to one pair and to one block of consecutive respondents, as if their questionnaires had lacked the question. So Paris and Milano took part in fewer comparisons than the others, and their raw win counts are not on the same footing; a model of the comparisons that were made is.
+# A tie ("undecided") counts as half a win for each side. You must declare that ties can occur (`ties=True`), because a 0 is refused by default. The published analyses use a parameter for ties (see below) and covariates. All missing answers belong to one pair and to one block of consecutive respondents, as if the question had been missing from their questionnaires. Paris and Milano therefore took part in fewer comparisons than the others, and raw win counts are not comparable. A model of the observed comparisons is.
 #
-# Two versions of the data are in use. In the article of 1998 every answer to Barcelona against Stockholm was reversed by mistake; the corrigendum of 2001 put it right, and `load_university()` gives the corrected version. Other copies in circulation still have the mistake, so it is worth knowing what it does to the worths (second column):
+# Two versions of the data are in use. In the article of 1998 all answers to Barcelona against Stockholm were reversed by mistake. The corrigendum of 2001 corrected this, and `load_university()` returns the corrected version. Other copies still contain the mistake. The second column shows its effect on the worths:
 
 # %%
 data = dict(items=cems.items, respondent="respondent", max_rows=15, ties=True, design="public")
@@ -42,25 +42,25 @@ both = {"2001": reference.params, "1998": mistaken.fit(epsilon=np.inf, penalty=0
 print(pd.DataFrame(both).round(3))
 
 # %% [markdown]
-# ## The model, and the reference without privacy
+# ## The model and the non-private reference
 #
 # In the Bradley-Terry model each university has a worth $\theta_i$, and
 #
 # $$P(i \text{ is preferred to } j) = \frac{1}{1 + \exp(\theta_j - \theta_i)} .$$
 #
-# Only differences of worths are identified; they are reported with sum zero. A student answers up to fifteen questions, and answers of one student depend on each other, so the standard errors of the reference are the cluster-robust ones. This is ordinary maximum likelihood, `epsilon=np.inf`:
+# Only differences of worths are identified, so worths are reported with sum zero. A student answers up to fifteen questions, and the answers of one student are correlated. The reference therefore uses cluster-robust standard errors. It is the ordinary maximum-likelihood fit, `epsilon=np.inf`:
 
 # %%
 print(reference.summary())
 
 # %% [markdown]
-# ## What is to be protected
+# ## Privacy unit and design
 #
-# The unit is a **respondent** with all their rows, of which there are at most `max_rows`. Two data sets $D$ and $D'$ are neighbours if one is the other with one student's answers replaced. A fit $M$ with epsilon $\varepsilon$ guarantees that for any two neighbours and any set $S$ of results
+# The unit of privacy is a **respondent** with all rows, of which there are at most `max_rows`. Two data sets $D$ and $D'$ are neighbours if one results from the other by replacing the answers of one student. A fit $M$ with epsilon $\varepsilon$ guarantees that for any two neighbours and any set $S$ of results
 #
 # $$P(M(D) \in S) \le e^{\varepsilon} \, P(M(D') \in S) .$$
 #
-# `design="public"` says that who was asked what, missing answers included, is known to all. Given what the missing answers look like, this is credible here. What the guarantee does not cover: that a student took part, the number of students, the number of comparisons of each pair, and what is true of students at large. For groups it weakens: two friends who always agree are protected at twice epsilon.
+# `design="public"` states that it is public which questions each student was asked, including missing answers. The pattern of the missing answers makes this assumption credible here. The guarantee does not cover the fact that a student took part, the number of students, the number of comparisons of each pair, or facts about the population. It is weaker for groups: two friends who always agree have only a guarantee of twice epsilon.
 #
 # ## The private fit
 #
@@ -70,33 +70,33 @@ print(reference.summary())
 budget = pr.Budget(epsilon=5.0, unit="respondent")
 fit = model.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_worth()  # Worths of six universities with 95 % intervals, epsilon 1
+figure = fit.plot_worth()  # Worths of six universities with 95% intervals (n = 303, epsilon = 1)
 
 # %% [markdown]
 # How to read the table:
 #
-# - `coef` is the worth, `std err` its standard error. The two columns after it are the parts of the standard error: `sampling` is what another sample of as many students would change, `privacy` what another draw of the noise would change. Their squares add up to the square of the whole.
-# - The design effect is the factor by which the dependence of a student's answers inflates the sampling variance: the largest of all differences between universities, so that every interval is long enough. It stands in the header, released for a share of epsilon; without it the intervals of the universities that divide the students would be too short.
-# - `P>|z|` is the p-value of a score test: that the worth is zero, the mean of all. `z` is the normal quantile that says the same, not `coef` over `std err`, as the scores are judged by the variance they have if that is true. The interval leaves out zero exactly where the p-value is below `alpha`.
-# - `rank` is the set of ranks that cannot be ruled out, for all universities at once. Where two sets overlap, the order of the two is open, whatever the order of the rows suggests.
+# - `coef` is the worth, and `std err` is its standard error. The next two columns are the components of the standard error. `sampling` refers to variation between samples of the same size, and `privacy` to variation between draws of the noise. The squares of the two components add up to the square of the standard error.
+# - The design effect in the header is the factor by which the correlation of a student's answers inflates the sampling variance. It is the largest value over all differences between universities, so every interval is valid. A share of epsilon was used to release it. Without it, intervals would be too narrow for universities on which students disagree.
+# - `P>|z|` is the p-value of a score test that the worth is zero, the mean of all worths. `z` is the normal quantile with the same p-value. It is not `coef` divided by `std err`, because the score test uses the variance under the null hypothesis. The interval excludes zero if and only if the p-value is below `alpha`.
+# - `rank` is the rank set: the ranks that cannot be rejected, simultaneously for all universities. If two rank sets overlap, the order of the two universities is not established, whatever the order of the rows.
 #
-# Against the reference:
+# Comparison with the reference:
 
 # %%
 error = {"error / privacy": (fit.params - reference.params) / fit.bse_privacy}
 print(pd.DataFrame({"private": fit.params, "reference": reference.params} | error).round(3))
 
 # %% [markdown]
-# The reference was computed from the same students, so only the noise sets the two apart, and the privacy part of the standard error is the yardstick (last column). A difference between two universities is more telling than a worth, and so is what it implies: the probability that the first is preferred, plus half that of a tie.
+# The reference uses the same students, so the two columns differ only by privacy noise. The last column divides this difference by the `privacy` component of the standard error. A difference between two universities is more informative than a single worth. It implies the probability that the first university is preferred, plus half the probability of a tie:
 
 # %%
 print(fit.pairwise().drop(columns="std_err").round(3).to_string(index=False))
-figure = fit.plot_pairwise()  # Probability that the row is preferred, plus half that of a tie
+figure = fit.plot_pairwise()  # Probability that the row university is preferred (ties count half)
 
 # %% [markdown]
-# ## What a tie is taken for
+# ## Ties
 #
-# Half a win to each university answers one question: who would be preferred if the students who are undecided were divided equally? With `ties="davidson"` a tie is an answer of its own, and the worths answer another: who is preferred by those who decide? Win, tie and loss are as $e^{d/2} : e^{\lambda} : e^{-d/2}$ for the difference $d$ of two worths, so that it can be told how probable a tie is, too. Both readings without privacy, and the second with it:
+# There are two ways to treat ties. Half a win to each university answers one question: which university would be preferred if undecided students were divided equally? With `ties="davidson"` a tie is a separate outcome, and the worths answer another question: which university do students prefer if they decide? The probabilities of win, tie and loss are then proportional to $e^{d/2}$, $e^{\lambda}$ and $e^{-d/2}$, where $d$ is the difference of two worths. This model also estimates the probability of a tie. The table shows both models without privacy, and the second model with privacy:
 
 # %%
 tied = data | {"ties": "davidson"}
@@ -115,21 +115,21 @@ print(
 print(private.pairwise().loc[:2, ["item1", "item2", "win", "tie", "loss"]].round(3).to_string())
 
 # %% [markdown]
-# The order is the same, and the worths of those who decide are 1.14 times as far apart: dividing ties pulls every pair towards one half. Which reading a report needs depends on what is to be said. For a decision that everybody has to live with, undecided students included, it is the half wins; for what students think who have an opinion, and how many have none, it is the second. That one releases the number of ties as well, which takes .15 of epsilon here.
+# The order is the same. In the Davidson model the worths are 1.14 times as far apart, because half wins pull the preference probabilities towards one half. Use half wins for a decision that affects all students, including undecided ones. Use the Davidson model to describe students who have a preference and to estimate how many do not. The Davidson model also releases the number of ties, which uses 15% of epsilon here.
 #
-# ## The leading two
+# ## The top two
 #
-# The same release holds noisy net wins, from which the top two follow at no further cost. That there are two places was decided before looking; the p-value for the separation of the set needs that.
+# The release contains noisy net wins, from which the top two follow at no additional privacy cost. The number two was chosen before the results were known, and the p-value for the separation of the set requires this.
 
 # %%
 top = pr.PrivateTopK.from_release(fit.release, k=2)
 print(top.summary())
-figure = top.plot()  # Win rates, and in red the selected two
+figure = top.plot()  # Win rates with 95% intervals; the selected top two in red
 
 # %% [markdown]
-# ## What epsilon buys
+# ## The effect of epsilon
 #
-# Two more fits are entered in the ledger; the non-private one stands beside them for comparison. Below, the parts of the standard errors, averaged over the universities.
+# Two more fits are recorded in the ledger. The non-private fit is shown for comparison. The second table contains the components of the standard errors, averaged over the universities.
 
 # %%
 less, more = (model.fit(epsilon=e, budget=budget, rng=rng) for e in (0.5, 2.0))
@@ -138,11 +138,11 @@ rows = [[one.epsilon, one.bse_sampling.mean(), one.bse_privacy.mean()] for one i
 print(pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"]).set_index("epsilon").round(3))
 
 # %% [markdown]
-# The privacy part of a standard error falls like $1/\varepsilon$ (and with more students like $1/n$), the sampling part only with more students, like $1/\sqrt{n}$. Past the point where the privacy part is the smaller one, more epsilon buys little. That the sampling parts of the private fits differ from each other is noise, too: each has a design effect of its own, and the smaller epsilon, the noisier it is.
+# The privacy component of a standard error is proportional to $1/\varepsilon$ and to $1/n$. The sampling component is proportional to $1/\sqrt{n}$ and does not depend on epsilon. Once the privacy component is the smaller one, a larger epsilon improves precision little. The sampling components of the private fits differ by noise: each fit releases its own design effect, and the smaller epsilon, the noisier it is.
 #
-# ## A guarantee for comparisons is not one for students
+# ## Comparisons as the unit of privacy
 #
-# With `respondent=None` the unit is a single comparison. The noise looks far smaller at the same epsilon, but a student is then protected only at `max_rows` times epsilon. To protect a student that way, epsilon must be divided by the number of rows, and then the noise is larger than that of the fit above, which counts what a student can really change. Such a fit also takes the answers of one student for independent, so that its sampling errors are too small. A ledger of respondents refuses it (below the table).
+# With `respondent=None` the unit is a single comparison. The noise is much smaller at the same epsilon, but a student is then protected only at `max_rows` times epsilon. To protect students in this way, epsilon must be divided by the number of rows. The noise is then larger than in the fit above, which is calibrated to the actual influence of one student. A fit of single comparisons also treats the answers of one student as independent, so its sampling errors are too small. A ledger for respondents refuses such a fit (see the message below the table).
 
 # %%
 by_row = pr.PrivateBTL(cems.comparisons, **data | {"respondent": None})
@@ -159,7 +159,7 @@ except ValueError as refusal:
 # %% [markdown]
 # ## Ledger and archive
 #
-# All that was spent on the students is in the ledger. A result is archived as JSON; it holds the release and no way back to the data, and gives the same result again without spending.
+# The ledger lists the total epsilon used for the students. A result is archived as JSON, which contains the release but no data. Reading it reproduces the result at no additional privacy cost.
 
 # %%
 print(budget.summary())
@@ -168,7 +168,7 @@ print("\nsame worths:", pr.from_json(fit.to_json()).params.equals(fit.params))
 # %% [markdown]
 # ## For publication: secure noise
 #
-# Without `rng=` the noise comes from a cryptographically secure source. The numbers below differ each time this page is made, and each time they cost another epsilon; a survey of your own is fitted once and the result kept. Note the line on the noise source in the header.
+# Without `rng=` the noise comes from a cryptographically secure source. The numbers below change each time this page is built, and each time the fit uses more epsilon. Fit your own survey once and store the result. Note the source of the noise in the header.
 
 # %%
 print(model.fit(epsilon=0.5, budget=budget).summary())

@@ -2,12 +2,13 @@
 
 In a *pair matrix* P, P[i, j] is the weight of the rankings that place item i before item j: counts,
 fractions, or any real matrix such as a noisy one. The diagonal is ignored. An *order* lists the
-items 0..m-1, best first. Nothing here draws noise: on a released matrix all of it is
+items 0..m-1, best first. This module draws no noise: on a released matrix all computations are
 post-processing.
 
-Kemeny's order has the smallest weight of the pair matrix against it. Finding it is NP-hard, but
-easy for rankings that agree a little: the majorities then divide the items into small components
-that are ordered one by one. By subsets, then integer programming, it says what it has proved.
+Kemeny's order minimises the weight of the pair matrix against it. The problem is NP-hard, but easy
+for rankings with some agreement: the majorities then divide the items into small components that
+are ordered separately, by dynamic programming over subsets or by integer programming. The result
+states what is proven about it.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import with_fallback
 
 SUBSET_LIMIT = 14
-"""Items up to which a component is solved over all its subsets; beyond, programming is faster."""
+"""Largest component solved over all its subsets; integer programming is faster for larger ones."""
 
 PROGRAMME_LIMIT = 100
-"""Items up to which integer programming is tried; beyond them it does not end in good time."""
+"""Largest component for integer programming; larger components take too long."""
 
 RESOLUTION = 1e-6
-"""Gap, in units of the largest margin, below which HiGHS's tolerances cannot tell orders apart."""
+"""Gap, relative to the largest margin, below which HiGHS's tolerances do not separate orders."""
 
 _ROWS = 3000
-"""Most triangles added to the integer programme at a time."""
+"""Largest number of triangles added to the integer programme at a time."""
 
 
 def _real(pairs: NDArray[Any]) -> FloatArray:
@@ -65,29 +66,29 @@ def borda(pairs: NDArray[Any]) -> FloatArray:
 
 
 def copeland(pairs: NDArray[Any]) -> FloatArray:
-    """Return each item's majority wins less its losses; a tie counts for neither."""
+    """Return each item's majority wins minus its losses; a tie counts for neither."""
     return np.asarray(np.sign(margins_of(pairs)).sum(axis=1))
 
 
 def order_of(scores: FloatArray) -> IntArray:
-    """Return the items by falling score; equal scores keep the order of the items."""
+    """Return the items by decreasing score; equal scores keep the order of the items."""
     return np.argsort(-np.asarray(scores), kind="stable").astype(np.int64)
 
 
 def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
-    """Return the order that KwikSort makes of a pair matrix.
+    """Return the order that KwikSort computes from a pair matrix.
 
-    Each list of items is divided by its pivot, its member that comes first in the permutation
-    `pivots`, into those that a majority places before it and the others, which follow it, ties
-    included. Both parts are sorted alike.
+    Each list of items is divided by its pivot, the member that comes first in the permutation
+    `pivots`. The items that a majority places before the pivot precede it; the others, ties
+    included, follow it. Both parts are sorted in the same way.
 
     Notes
     -----
     **Statistic.** With a uniform permutation this is KwikSort with an independent uniform pivot for
-    each list. Whichever members a list has, which were determined by pivots outside it, the order
-    of the permutation among them is still uniform. On the pair counts of rankings the expected
-    score is at most twice the smallest. For a matrix with noise, which may break the triangle
-    inequality, the factor is 5 when the two weights of each pair add up to one.
+    each list. The members of a list are determined by pivots outside it, so the order of the
+    permutation among them is uniform whatever the members are. On the pair counts of rankings the
+    expected score is at most twice the smallest. For a noisy matrix, which may violate the triangle
+    inequality, the factor is 5 if the two weights of each pair sum to one.
 
     References
     ----------
@@ -101,14 +102,14 @@ def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
 def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:
     """Return an order that no move of a single item improves, starting from `order`.
 
-    Moves one item at a time to the place where the score is smallest, items in turn, until a
-    whole round moves none.
+    Moves one item at a time to the position with the smallest score, in turn, until a complete
+    round moves no item.
 
     Notes
     -----
-    **Numerics.** A move must gain more than `tolerance`, which is above twice the rounding of a
-    sum of m margins. So every move lowers the exact score, no order comes twice, and the search
-    ends.
+    **Numerics.** A move must gain more than `tolerance`, which is above twice the rounding error of
+    a sum of m margins. So every move decreases the exact score, no order occurs twice, and the
+    search ends.
     """
     from privrank.kernels.search import insertion_search
 
@@ -121,7 +122,7 @@ def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:
 def pair_matrix(upper: FloatArray) -> FloatArray:
     """Return the matrix of fractions with these entries i < j, in the order of the rows.
 
-    Entries (j, i) are what is left of one, and the diagonal is 1/2.
+    Entries (j, i) are one minus entries (i, j), and the diagonal is 1/2.
     """
     table = upper_to_matrix(upper)
     rest = upper_to_matrix(1.0 - upper)
@@ -137,7 +138,7 @@ def upper_to_matrix(upper: FloatArray | IntArray) -> FloatArray:
 
 
 def by_score(scores: FloatArray, tie_break: tuple[int, ...]) -> IntArray:
-    """Return the items by falling score, equal ones as they stand in `tie_break`."""
+    """Return the items by decreasing score; equal scores follow `tie_break`."""
     return np.lexsort((np.argsort(tie_break), -np.asarray(scores))).astype(np.int64)
 
 
@@ -145,9 +146,9 @@ def by_score(scores: FloatArray, tie_break: tuple[int, ...]) -> IntArray:
 class KemenyOrder:
     """An order, best first, its score, and a lower bound on the score of every order.
 
-    `several` says that another order is known to have the same score.
+    `several` states whether another order is known to have the same score.
 
-    The bound holds up to the rounding of `score` and, where integer programming was needed, up to
+    The bound is valid up to the rounding of `score` and, if integer programming was needed, up to
     1e-6 of the largest margin per component.
     """
 
@@ -158,17 +159,17 @@ class KemenyOrder:
 
     @property
     def gap(self) -> float:
-        """How far `score` may be above the smallest one; 0 when proven."""
+        """Largest possible excess of `score` over the minimum; 0 if the order is proven optimal."""
         return self.score - self.bound
 
     @property
     def proven(self) -> bool:
-        """Whether the order is shown to be optimal."""
+        """Whether the order is proven optimal."""
         return self.gap == 0
 
     @property
     def findings(self) -> dict[str, float]:
-        """What a release says of the order: its gap, and if known that there are two optima."""
+        """The statements of a release about the order: its gap, and whether two optima exist."""
         return {"gap": self.gap} | ({"optima": 2.0} if self.proven and self.several else {})
 
     def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
@@ -180,28 +181,29 @@ class KemenyOrder:
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     """Return an order with the smallest total weight against it.
 
-    Given a matrix of finite real numbers, whose diagonal is ignored, and the seconds that integer
-    programming may take; what is found by then is returned with its gap.
+    The matrix has finite real entries; its diagonal is ignored. `time_limit` is in seconds of
+    integer programming; the best order found in this time is returned with its gap.
 
     Notes
     -----
-    **Statistic.** Components: let i lead to j when P[i, j] >= P[j, i]. The strong components of
-    this digraph can be lined up so that every pair across two of them has a strict majority for
-    the earlier one. Take any order and move the items component by component without changing the
-    order within: pairs within a component cost the same as before, and pairs across cost the least
-    they can. So an optimal order keeps the components together, for any real matrix.
+    **Statistic.** Components: let i lead to j if P[i, j] >= P[j, i]. The strong components of this
+    digraph can be ordered such that every pair across two components has a strict majority for the
+    earlier one. Take any order and move the items component by component, without changing the
+    order within components. The cost of pairs within a component does not change, and the cost of
+    pairs across components becomes minimal. So an optimal order keeps the components together, for
+    any real matrix.
 
-    A component of up to 14 items is solved over its subsets. The least cost of ordering the set A
-    first is the least, over the last item i of A, of that of A - i plus the weight for i before
-    A - i. Larger ones are the integer programme over x_ij = 1 when i precedes j with
-    x_ij + x_jk + x_ki <= 2 for all triangles, added as they are violated, first without
-    integrality. Every optimum on the way is a lower bound. Components of more than 100 items are
-    left to local search.
+    A component of up to 14 items is solved over its subsets. The minimal cost of ordering the set A
+    first is the minimum, over the last item i of A, of the cost for A - i plus the weight for i
+    before A - i. Larger components are solved by the integer programme over x_ij = 1 if i precedes
+    j, with x_ij + x_jk + x_ki <= 2 for all triangles. Triangles are added as they are violated, at
+    first without integrality. Every optimum on the way is a lower bound. Components of more than
+    100 items are ordered by local search.
 
-    *Other optima.* Components are in one order in all optima. Within a component two optima agree
-    from the end up to some place, where either item is a last one at the least cost. So there is
-    another optimum if and only if the recursion over subsets finds a tie there. For larger
-    components the only question asked is whether two neighbours can change places at no cost.
+    *Other optima.* Components have the same order in all optima. Within a component two optima
+    agree from the end up to some position, at which either item is a last item of minimal cost. So
+    another optimum exists if and only if the recursion over subsets finds a tie there. For larger
+    components the only check is whether two neighbours can be exchanged at no cost.
 
     References
     ----------
@@ -215,15 +217,15 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     order: list[int] = []
     gap = 0.0
     several = False
-    # components come in the order of their majorities, and the cost of pairs across them is
-    # fixed: gaps add up, and joined optima are an optimum
+    # components follow the order of their majorities, and the cost of pairs across them is
+    # constant: gaps sum up, and joined optima are an optimum
     for members in _components(margins):
         block = matrix[np.ix_(members, members)]
         if len(members) <= SUBSET_LIMIT:
             inner, more = _by_subsets(block)
             several |= more
         else:
-            # a deadline in the past leaves the component to local search
+            # a deadline in the past selects local search for the component
             end = deadline if len(members) <= PROGRAMME_LIMIT else -math.inf
             inner, inner_gap = _by_programme(margins_of(block), end)
             gap += inner_gap
@@ -237,8 +239,8 @@ def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
 def _components(margins: FloatArray) -> list[IntArray]:
     """Return the strong components of the weak majorities, the leading one first.
 
-    Whoever is in an earlier component leads to all items of the later ones and nobody back, so
-    each of its members leads to more items than any member of a later one.
+    Each item of an earlier component leads to all items of the later components, and no item leads
+    back. So each of its members leads to more items than any member of a later component.
     """
     leads = margins >= 0
     _, label = connected_components(csr_array(leads), directed=True, connection="strong")
@@ -248,18 +250,18 @@ def _components(margins: FloatArray) -> list[IntArray]:
 
 
 def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
-    """Return the best order of a component, and whether another one is as good."""
+    """Return the best order of a component, and whether another order is equally good."""
     from privrank.kernels.subsets import last_terms, split_costs, subset_values
 
     m = len(block)
     halves = split_costs(block)
     values = subset_values(halves)
-    # from the whole set back: the last item is the one whose removal leaves the least cost
+    # from the full set backwards: the last item is the one whose removal leaves the smallest cost
     subset = (1 << m) - 1
     members = list(range(m))
     order = np.empty(m, dtype=np.int64)
     several = False
-    # sums of weights may differ by their rounding
+    # sums of weights may differ by rounding
     within = m * m * 2.0**-48 * float(np.abs(block).max(initial=0.0))
     for place in range(m - 1, -1, -1):
         costs = last_terms(values, halves, subset, members)
@@ -276,7 +278,7 @@ def _violated(before: FloatArray) -> IntArray:
     rows = []
     excess = []
     for i in range(m - 2):
-        # i is the smallest of the three, so each oriented triangle comes once
+        # i is the smallest of the three, so each oriented triangle occurs once
         tail = before[i + 1 :, i + 1 :]
         over = before[i, i + 1 :, None] + tail + before[i + 1 :, i][None, :] - 2.0
         np.fill_diagonal(over, 0.0)
@@ -288,17 +290,17 @@ def _violated(before: FloatArray) -> IntArray:
 
 
 def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float]:
-    """Return the best order found for a component and its gap, 0 when it is optimal.
+    """Return the best order found for a component and its gap, 0 if it is optimal.
 
-    Minimises half the sum of margins[j, i] over the pairs with i before j, which is the score less
-    a constant, in units of the largest margin.
+    Minimises half the sum of margins[j, i] over the pairs with i before j, which is the score minus
+    a constant, relative to the largest margin.
     """
     m = len(margins)
     scale = float(np.abs(margins).max())
     if scale == 0:
         return np.arange(m, dtype=np.int64), 0.0
     margins = margins / scale
-    # a variable x_ij for each pair i < j of the component: whether i is placed before j
+    # one variable x_ij for each pair i < j of the component: whether i is placed before j
     first, second = np.triu_indices(m, 1)
     cost = -margins[first, second]
     number = np.zeros((m, m), dtype=np.int64)
@@ -309,12 +311,12 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
 
     starts = (order_of(borda(margins)), order_of(copeland(margins)))
     best = min((local_search(start, margins) for start in starts), key=loss)
-    # with i before j the loss has cost[ij] / 2, otherwise -cost[ij] / 2: cost x_ij less this half
+    # the loss has cost[ij] / 2 with i before j, and -cost[ij] / 2 with j before i
     offset = float(cost.sum()) / 2
     bound = -float(np.abs(cost).sum()) / 2
     rows = np.empty((0, 3), dtype=np.int64)
     whole = False
-    # solve, add the triangles that the solution violates, and solve again; first real, then whole
+    # solve, add the violated triangles, and solve again; first with real, then with whole numbers
     while loss(best) - bound > RESOLUTION:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -339,7 +341,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
             bound = max(bound, float(reached) - offset)
         if answer.x is None:
             break
-        # round the solution: items by how many others it places after them, then search from there
+        # round the solution: order items by how many others it places after them, then search
         before = np.zeros((m, m))
         before[first, second] = answer.x
         before[second, first] = 1.0 - answer.x
@@ -362,7 +364,7 @@ def _triangles(rows: IntArray, number: IntArray) -> LinearConstraint:
     column = np.where(up, number[starts, ends], number[ends, starts])
     sign = np.where(up, 1.0, -1.0)
     line = np.repeat(np.arange(len(rows)), 3)
-    # the solver of scipy 1.12 takes places of 32 bits only
+    # the solver of scipy 1.12 takes 32-bit indices only
     places = (line.astype(np.int32), column.astype(np.int32))
     matrix = csr_array((sign, places), (len(rows), int(number.max()) + 1))
     negative = np.bincount(line, ~up, minlength=len(rows))

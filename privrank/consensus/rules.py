@@ -1,10 +1,10 @@
-"""The rules that make an order of a pair matrix, by name, and the one for noise: empirical Bayes.
+"""Rules that compute an order from a pair matrix, and the empirical Bayes rule for noisy matrices.
 
-A pair matrix of fractions has entries (i, j) and (j, i) that add up to 1. On a noisy one Kemeny's
-order follows the noise and Borda's averages over it, but Borda's is wrong where the majorities are
-not those of any scores. Shrinking as far as the noise explains the misfit, towards a logit surface,
-has the better of both. All of it is post-processing of the released matrix and the public variance
-of its noise.
+The entries (i, j) and (j, i) of a pair matrix of fractions sum to 1. On a noisy matrix Kemeny's
+order fits the noise, and Borda's order averages over it; but Borda's order is wrong if the
+majorities cannot be represented by scores. Shrinkage towards a logit surface, to the degree that
+noise explains the misfit, combines the advantages of both. All computations are post-processing of
+the released matrix and the public variance of its noise.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from privrank.util.solvers import with_fallback
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
 
 TIME_LIMIT = 10.0
-"""Seconds of integer programming for a fit; after them the best order is taken, with its gap."""
+"""Seconds of integer programming for a fit; the best order found is then used, with its gap."""
 
 LARGEST_SPREAD = 10.0
 MIN_SPREAD = 0.3
-"""Standard deviation of each score under the ridge: the larger only keeps a saturated fit finite,
-with the smaller the surface is next to linear."""
+"""Bounds on the standard deviation of the scores under the ridge. The upper bound keeps a saturated
+fit finite; at the lower bound the surface is nearly linear."""
 
 _ERRORS = 2.0
-"""Standard errors that a misfit has to exceed 0 by to be one."""
+"""Number of standard errors by which a misfit must exceed 0."""
 
 _ROUNDS = 200
-"""Newton steps at most; ten are common."""
+"""Largest number of Newton steps; ten are typical."""
 
 _REFITS = 3
-"""Fits of the surface where pairs differ in variance, each with the misfit of the one before."""
+"""Number of fits of the surface if variances differ between pairs; each uses the last misfit."""
 
 
 def fit_scores(
@@ -60,19 +60,19 @@ def fit_scores(
 ) -> FloatArray:
     """Return the scores whose logistic differences fit a pair matrix best.
 
-    Given fractions P, which may lie outside [0, 1], and the positive variance V of the noise in
-    each, a number or a symmetric matrix, infinite where nothing is known of a pair. Minimises the
-    sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), F logistic, plus
-    |t|^2 / (2 spread^2). Returns a stationary point of mean 0.
+    Arguments are fractions P, which may lie outside [0, 1], and the positive variance V of the
+    noise in each: a number or a symmetric matrix, infinite for pairs without information. Minimises
+    the sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), with F logistic, plus
+    |t|^2 / (2 spread^2). Returns a stationary point with mean 0.
 
     Notes
     -----
-    **Statistic.** The criterion is not convex, so the start is part of the method: `start`, or else
-    t_i is twice the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j], kept
-    within [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions
-    1/2 + t_i m / (4 (m - 1))). Newton steps within a region of trust lower it from there.
+    **Statistic.** The criterion is not convex, so the start is part of the method. By default t_i
+    starts at twice the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j]
+    and clipped to [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions
+    1/2 + t_i m / (4 (m - 1))). Newton steps in a trust region decrease the criterion from there.
 
-    **Numerics.** The mean of a gradient is that of the ridge alone, so t stays at mean 0.
+    **Numerics.** The mean of the gradient is the mean for the ridge alone, so t keeps mean 0.
     """
     m = len(pairs)
     weights, unit = _weights(m, variance)
@@ -89,18 +89,18 @@ def fit_scores(
         return fitted - pairs, fitted * (1.0 - fitted)
 
     def criterion(t: FloatArray) -> tuple[float, FloatArray]:
-        """Return half the criterion, in which each pair is there twice, and its gradient."""
+        """Return half the criterion, which includes each pair twice, and its gradient."""
         rest, slope = surface(t)
         value = float(0.25 * (weights * rest**2).sum() + 0.5 * ridge * (t @ t))
         return value, np.asarray((weights * slope * rest).sum(axis=1) + ridge * t)
 
     def hessian(t: FloatArray) -> FloatArray:
-        # F'^2 is the curvature of Gauss and Newton; F'' = -F' tanh(difference / 2) adds the rest
+        # F'^2 is the Gauss-Newton curvature; F'' = -F' tanh(difference / 2) gives the other term
         rest, slope = surface(t)
         weight = weights * slope * (slope + rest * np.tanh(0.5 * (t - t[:, None])))
         return np.asarray(np.diag(weight.sum(axis=1) + ridge) - weight)
 
-    # it goes on to the limits of double precision, where the method gives up or is stopped
+    # iterate to the limits of double precision, where the method fails or is stopped
     newton = partial(
         minimize,
         criterion,
@@ -116,9 +116,9 @@ def fit_scores(
 
 
 def _weights(items: int, variance: FloatArray | float) -> tuple[FloatArray, float]:
-    """Return weights of pairs that fall with their variance, and the variance of weight one.
+    """Return weights of pairs that decrease with their variance, and the variance of weight one.
 
-    The weights are 0 on the diagonal and have a mean of 1 beside it.
+    The weights are 0 on the diagonal and have mean 1 off the diagonal.
     """
     precision = np.zeros((items, items)) + 1.0 / np.asarray(variance)
     unit = items * (items - 1) / (precision.sum() - np.trace(precision))
@@ -128,16 +128,16 @@ def _weights(items: int, variance: FloatArray | float) -> tuple[FloatArray, floa
 
 
 def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArray, float]:
-    """Return scores to search from, and the standard deviation that scores have about 0.
+    """Return starting values of the scores, and the standard deviation of scores about 0.
 
     Notes
     -----
-    **Statistic.** The lead of an item is the mean of its fractions less 1/2, weighted by 1 / V,
-    with noise of variance 1 / sum(1 / V). All leads are shrunk by one factor, so that their mean
-    square is what it would be without that noise, or 0, and 2 logit(1/2 + lead) is the score of an
-    item (:func:`fit_scores`). Their root mean square is the standard deviation, at least .3. Where
-    noise hides all leads, scores are then next to linear in the fractions, as Borda's are; where
-    the fractions are all but exact, it makes no difference.
+    **Statistic.** The lead of an item is the mean of its fractions minus 1/2, weighted by 1 / V,
+    with noise of variance 1 / sum(1 / V). All leads are multiplied by one shrinkage factor, which
+    makes their mean square equal to its value without that noise, or 0. The score of an item is
+    then 2 logit(1/2 + lead) (:func:`fit_scores`). The standard deviation is the root mean square of
+    the scores, at least 0.3. If noise dominates all leads, the scores are nearly linear in the
+    fractions, as Borda scores are. If the fractions are nearly exact, it makes no difference.
     """
     m = len(pairs)
     precision = np.zeros((m, m)) + 1.0 / np.asarray(variance)
@@ -145,7 +145,7 @@ def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArra
     total = precision.sum(axis=1)
     deviation = np.where(precision > 0, pairs - 0.5, 0.0)
     leads = (precision * deviation).sum(axis=1) / total
-    # the share of the leads' mean square that noise of variance 1 / total leaves to them
+    # the fraction of the leads' mean square that remains after noise of variance 1 / total
     square = float((leads**2).mean())
     left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0
     scores = 2.0 * logit(np.clip(0.5 + math.sqrt(left) * leads, 0.5 / m, 1.0 - 0.5 / m))
@@ -158,34 +158,34 @@ def shrink(
     start: FloatArray | None = None,
     spread: float = LARGEST_SPREAD,
 ) -> tuple[FloatArray, FloatArray, FloatArray | float]:
-    """Shrink a noisy pair matrix towards the logit surface that fits it, searched from `start`.
+    """Shrink a noisy pair matrix towards the logit surface that fits it, from a start.
 
-    Returns the fractions, the scores of the surface, of mean 0, and the weight in [0, 1] of the
-    noisy fractions, a number or one for each pair; the surface has the rest. `variance` is that of
-    the noise in each fraction, a number or a symmetric matrix. 0, as a number, leaves the fractions
-    as they are, and a pair of infinite variance is taken from the surface. `spread` is the standard
-    deviation of the scores under the ridge of their fit.
+    Returns the fractions, the scores of the surface (mean 0), and the weight in [0, 1] of the noisy
+    fractions, a number or one for each pair; the surface has the remaining weight. `variance` is
+    the variance of the noise in each fraction, a number or a symmetric matrix. The number 0 leaves
+    the fractions unchanged; a pair with infinite variance is replaced by the surface. `spread` is
+    the standard deviation of the scores under the ridge of their fit.
 
     Notes
     -----
-    **Statistic.** The D pairs of finite variance V have residuals from the surface, which m - 1
-    scores are fitted to. With weights w their weighted squares have the expected sum
-    (1 - (m - 1) / D) (sum of w V) + (sum of w) misfit, to first order. So the misfit is estimated
-    by moments, less two standard errors of the estimate if there is none and noise is normal, at
-    least 0: noise is no misfit. Each fraction is then its posterior mean, when fractions lie about
-    the surface with that variance: trust = misfit / (misfit + V). Where variances differ, w is 1
-    first and then 1 / (V + misfit), by which the surface is fitted again. With 1 / V alone a few
-    pairs that are well known would draw the surface to themselves and hide the misfit.
+    **Statistic.** D pairs have finite variance V, and m - 1 scores are fitted to them. With weights
+    w the weighted squares of their residuals from the surface have the expected sum
+    (1 - (m - 1) / D) (sum of w V) + (sum of w) misfit, to first order. The misfit is estimated by
+    the method of moments, minus two standard errors of this estimate under no misfit and normal
+    noise, and at least 0: noise is not misfit. Each fraction is then its posterior mean, assuming
+    that fractions vary about the surface with this variance: trust = misfit / (misfit + V). If
+    variances differ, w is first 1 and then 1 / (V + misfit), and the surface is fitted again. With
+    weights 1 / V a few precisely known pairs would determine the surface and hide the misfit.
     """
     matrix = np.array(pairs, dtype=np.float64)
     np.fill_diagonal(matrix, 0.5)
     m = len(matrix)
     if np.ndim(variance) == 0 and variance == 0:
-        # the scores are only for the reader: any small variance names the same fit
+        # the scores are only reported: every small variance gives the same fit
         return matrix, fit_scores(matrix, 1e-6, start), 1.0
     table = np.zeros((m, m)) + variance
     known = np.isfinite(table) & ~np.eye(m, dtype=np.bool_)
-    # of D pairs, each of which is there twice, m - 1 scores leave the share 1 - (m - 1) / D
+    # D pairs, each included twice: m - 1 scores leave the fraction 1 - (m - 1) / D
     free = 1.0 - 2.0 * (m - 1) / float(known.sum())
     alike = np.where(known, table[known].mean(), np.inf)
     about, rounds = (variance, 1) if np.ndim(variance) == 0 else (alike, _REFITS)
@@ -196,7 +196,7 @@ def shrink(
         weights, _ = _weights(m, about)
         noise = weights[known] * table[known]
         excess = float(weights[known] @ rest[known] ** 2) - free * float(noise.sum())
-        # each pair is there twice, and a square of normal noise has twice the square of its mean
+        # each pair is included twice; a square of normal noise has variance twice its mean squared
         excess -= _ERRORS * math.sqrt(max(free, 0.0) * 4.0 * float(noise @ noise))
         misfit = max(0.0, excess / float(weights.sum()))
         about = table + misfit
@@ -211,16 +211,16 @@ def consensus_of(
     tie_break: tuple[int, ...],
     start: FloatArray | None = None,
 ) -> KemenyOrder:
-    """Return the order a rule makes of a matrix of fractions.
+    """Return the order that a rule computes from a matrix of fractions.
 
-    Given fractions, the variance of the noise in each, and a uniform permutation of the items: the
-    pivots of KwikSort, the order of equal scores, and where local search starts. The scores of
-    EB-Kemeny may be searched from a `start`. A rule that searches for no optimum has the trivial
-    bound: each pair at its smaller weight.
+    Arguments are fractions, the variance of the noise in each, and a uniform permutation of the
+    items. The permutation gives the pivots of KwikSort, the order of equal scores and the start of
+    local search. `start` gives starting values for the scores of EB-Kemeny. A rule without
+    optimisation has the trivial bound: each pair at its smaller weight.
 
-    **Statistic.** "EB-Kemeny" is Kemeny's order of the shrunken fractions, by scores that have the
-    spread of :func:`prior_of`, unless they are searched from a start. If integer programming runs
-    out of time, a local search from the order of the scores competes with what it found.
+    **Statistic.** "EB-Kemeny" is Kemeny's order of the shrunken fractions. Without a start, the
+    scores have the standard deviation of :func:`prior_of`. If integer programming runs out of time,
+    the result is the better of its order and a local search from the order of the scores.
     """
     if rule == "EB-Kemeny":
         spread = LARGEST_SPREAD
@@ -230,7 +230,7 @@ def consensus_of(
         best = kemeny(shrunk, time_limit=TIME_LIMIT)
         if best.proven:
             return best
-        # programming ran out of time: the better of what it found and of a local search
+        # integer programming ran out of time: use the better of its order and a local search
         return best.improved(local_search(order_of(scores), shrunk), shrunk)
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)

@@ -1,1 +1,1 @@
-"""From a user's data frame to sensitive statistics; the only package that sees a user's frame."""
+"""Convert data frames to statistics; no other subpackage reads user frames."""

@@ -1,7 +1,7 @@
-"""Whole respondents, part by part: counted here, or by the workers of Dask and of Spark.
+"""Count respondents part by part, locally or on workers of Dask and Spark.
 
-The only use of both. Answers stay with the workers, which are inside the trust of whoever holds
-them; what comes back is one sum.
+No other module uses Dask or Spark. Answers stay on the workers, which the data holder trusts; only
+one sum is returned.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from privrank.release.release import FrameChanged
 from privrank.util.workers import in_threads
 
 Total = Callable[[Callable[[Any], Any], Callable[[Any, Any], Any]], Any]
-"""Adds up what a function returns of each part, given the function and what adds two of these."""
+"""A callable of (function, add): applies the function to each part and adds up the results."""
 
 _RECORD = "total binary"
-"""The one column of Spark's rows that hold a sum."""
+"""Schema of the Spark rows that contain a sum: a single column."""
 
 _TOGETHER = 16
-"""Sums that one task of Dask adds up."""
+"""Number of sums that one Dask task adds up."""
 
 
 def count_parts(
@@ -36,10 +36,11 @@ def count_parts(
     *,
     whole: bool = False,
 ) -> tuple[Any, RespondentBlocks]:
-    """Return what a frame counts in all, None where it has no rows, and its respondents in parts.
+    """Return the total count of a frame, and its respondents in parts.
 
-    `count` returns of the rows of whole respondents what they count, and what is held of them;
-    `add` adds up any number of counts. The `whole` frame can be one part.
+    `count` takes all rows of some respondents and returns their counts and the data to keep for
+    them. `add` adds up any number of counts. With `whole` the entire frame is one part. The total
+    is None if the frame has no rows.
     """
     clustered = None if whole else frames.computed(lambda: on_workers(view, columns, owner))
     if clustered is not None:
@@ -63,13 +64,13 @@ def count_parts(
 
 
 def _both(add: Callable[[Any, Any], Any], one: Any, other: Any) -> tuple[int, Any]:
-    """Add two pairs of a fingerprint and a sum, which may be None where a part adds nothing."""
+    """Add two pairs (fingerprint, sum); a sum is None if its part is empty."""
     sums = [part for part in (one[1], other[1]) if part is not None]
     return (one[0] + other[0]) % 2**64, reduce(add, sums) if sums else None
 
 
 def _fingerprint(held: Any) -> int:
-    """Return the fingerprint of a part; of rows by group, that of all groups."""
+    """Return the fingerprint of a part, including all groups if it has groups."""
     if isinstance(held, tuple):
         return sum((k + 1) * int(rows.fingerprint) for k, rows in enumerate(held)) % 2**64
     return 0 if held is None else int(held.fingerprint)
@@ -82,10 +83,10 @@ def _again(
     function: Callable[[Any], Any],
     add: Callable[[Any, Any], Any],
 ) -> Any:
-    """Add up what a function returns of the parts, which are read again; refuse other rows.
+    """Read the parts again and add up a function of them; refuse changed rows.
 
-    **Privacy.** The bounds of all respondents, and what is public of the frame, were established by
-    the first pass, whose fingerprint this one has to have. Nothing of a pass that differs is used.
+    **Privacy.** The first pass established the bounds of all respondents and the public facts of
+    the frame. This pass must have the same fingerprint; if it differs, none of its results is used.
     """
 
     def computed(piece: Any) -> tuple[int, Any]:
@@ -94,27 +95,27 @@ def _again(
 
     try:
         met = clustered(computed, partial(_both, add))
-    except Exception:  # such as rows beyond the bound, or a pair that nobody had compared
+    except Exception:  # such as rows beyond the bound, or a pair not compared in the first pass
         met = None
     if met is None or met[0] != first:
         raise FrameChanged(
-            "A later pass over the frame has failed, or has given other rows than the first pass. "
-            "Keep the frame with frame.persist() in Dask, or with frame.cache() in Spark, and make "
+            "A later pass over the frame failed or returned other rows than the first pass. "
+            "Keep the frame with frame.persist() in Dask or frame.cache() in Spark, and create "
             "the model again."
         )
     return met[1]
 
 
 def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) -> Total | None:
-    """Return what adds up a function over the parts of a frame where these are; None if here.
+    """Return a callable that sums a function over remote parts; None if local.
 
-    Parts hold all rows of their respondents, if a column names any. Each call reads the frame
-    again, unless its owner has told the engine to keep it.
+    If a column names respondents, each part contains all rows of its respondents. Each call reads
+    the frame again, unless the user has persisted or cached it in the engine.
 
-    **Privacy.** An engine decides only to which worker a name goes. Names are of a type whose equal
-    entries have equal hashes (:func:`privrank.encode.frames.check_respondents`), and Dask's shuffle
-    also brings together texts that it may have made of one name. The package decides which names
-    are one respondent.
+    **Privacy.** An engine decides only which worker receives a name. Names are of a type whose
+    equal entries have equal hashes (:func:`privrank.encode.frames.check_respondents`). Dask's
+    shuffle also brings together texts that it may have made from one name. This package decides
+    which names are the same respondent.
     """
     native: Any = view.to_native()
     engine = type(native).__module__.partition(".")[0]
@@ -128,15 +129,15 @@ def on_workers(view: frames.Frame, columns: Sequence[str], owner: str | None) ->
 
 
 _SPELLING = "privrank_spelling"
-"""The column that a frame of Dask is shuffled by: names in one spelling."""
+"""The column by which a Dask frame is shuffled: names in a unified spelling."""
 
 
 def _shuffled(rows: Any, owner: str) -> Any:
-    """Return a frame of Dask with all rows of a respondent in one partition.
+    """Return a Dask frame with all rows of a respondent in one partition.
 
-    Where the texts of a frame come from is unknown once it was computed. Texts that Dask may have
-    made of the same object then come to one partition, "1", "1.0" and "True", and are refused there
-    (:func:`_check_spelling`).
+    The origin of the texts in a frame is unknown once the frame has been computed. Texts that Dask
+    may have made from the same object, such as "1", "1.0" and "True", are therefore sent to one
+    partition and refused there (:func:`_check_spelling`).
     """
     sources = {type(node).__name__ for node in rows.expr.walk()}
     if rows.dtypes[owner].kind not in "OU" or not sources & {"FromGraph", "FromDelayed"}:
@@ -159,18 +160,18 @@ def _shuffled(rows: Any, owner: str) -> Any:
 
 
 def _check_spelling(view: Any, owner: Any) -> None:
-    """Refuse texts that differ, but may have been made of the same name."""
+    """Refuse texts that differ but may have been made from the same name."""
     names, spelling = coding.keys_of(view, [owner, _SPELLING], None)[0].values()
     if len(names.values) != len(spelling.values):
         raise ValueError(
-            f"column {owner!r} must name each respondent in one way, and at least two names differ "
-            f"by '.0', by midnight, or as True and 1 do, as texts that Dask has made of one name "
-            f"do. Make the model of the frame as it was before persist() or to_delayed()."
+            f"column {owner!r} contains names that differ only by '.0', by midnight or as True and "
+            f"1 do, so Dask may have made them from one name. Each respondent must have one name. "
+            f"Pass the frame as it was before persist() or to_delayed()."
         )
 
 
 def _of_part(function: Callable[[Any], Any], rows: Any, owner: str | None = None) -> Any:
-    """Return what a function returns of the rows of a part, None of none, or why it refuses."""
+    """Apply a function to a part; return None if empty, or the exception raised."""
     view: Any = frames.open_frame(rows, "data")
     if not len(view):
         return None
@@ -187,7 +188,7 @@ def _of_part(function: Callable[[Any], Any], rows: Any, owner: str | None = None
 
 
 def _added(add: Callable[[Any, Any], Any], sums: Iterable[Any]) -> Any:
-    """Return the sum of sums, None where there are none; a refusal is one of the whole."""
+    """Return the sum of all sums, None if there are none, or the first exception."""
 
     def both(one: Any, other: Any) -> Any:
         if one is None or isinstance(other, Exception):
@@ -235,7 +236,7 @@ def _record(total: Any) -> Any:
 
 
 def _value(total: Any) -> Any:
-    """Return a sum; raise what a worker refused."""
+    """Return a sum; raise the exception of a worker."""
     if isinstance(total, Exception):
         raise total
     return total

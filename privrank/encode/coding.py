@@ -1,7 +1,7 @@
-"""Cells as codes: of distinct values, counted and compared; of outcomes, as signs.
+"""Code the cells of a frame: distinct values as integers, outcomes as signs.
 
-Equality of names is decided here, whatever engine the frame is of. Messages name columns and rules,
-never a cell's value.
+This module decides which names are equal, for frames of all engines. Messages name columns and
+rules, never a cell's value.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from privrank.release.survey import Ties
 from privrank.util.arrays import AnyArray, FloatArray, IntArray, Words
 
 ROWS = "privrank_rows"
-"""The column of group sizes that an engine makes."""
+"""Name of the column of group sizes that an engine computes."""
 
 
 Signs = NDArray[np.int8]
 
 LARGEST_CODE = 2**62
-"""Combinations of columns are numbered by one whole number of 64 bits, below this."""
+"""Combinations of columns are numbered by one 64-bit integer below this limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One column, or one of the groups of :func:`tally`: distinct values, and each entry's code.
+    """Distinct values of a column, or of the groups of :func:`tally`, with codes.
 
-    A code is the position in `values`, -1 where the value is missing.
+    The code of an entry is its position in `values`, -1 if the entry is missing.
     """
 
     codes: IntArray
     values: AnyArray
 
     def among(self, labels: Sequence[Any]) -> IntArray:
-        """Return the place of each entry among labels, -1 where it is missing or none of them."""
-        # objects are looked up as they are, without guessing a type for them
+        """Return the position of each entry among labels, -1 if there is none."""
+        # look up objects as they are, without inferring a type
         kind = object if self.values.dtype == object else None
         place = pd.Index(labels, dtype=kind).get_indexer(pd.Index(self.values, dtype=kind))
         # a missing entry, code -1, reads the sentinel put last
         return np.append(place, -1)[self.codes].astype(np.int64, copy=False)
 
     def take(self, rows: IntArray) -> Key:
-        """Return the key of some entries, of the values that these have."""
+        """Return the key of selected entries, with only the values that occur."""
         if len(rows) == len(self.codes):
             return self
         codes, place = np.unique(self.codes[rows], return_inverse=True)
@@ -59,11 +59,11 @@ class Key:
 
 
 def numbers_of_names(values: AnyArray) -> Words:
-    """Return a number for each name; the same for numbers, or for texts, of every engine.
+    """Return a hash of each name that does not depend on the engine.
 
-    It is public, and two names may have the same: it says in which part a respondent is, and what a
-    secret key draws of their rows, but never who a respondent is. It is a function of the name
-    alone, whatever the other names are.
+    The hash function is public, and two names may have the same hash. The hash decides to which
+    part a respondent belongs and which rows a secret key selects, but never which rows belong to
+    the same respondent. It is a function of the name alone, not of the other names.
     """
     if values.dtype.kind not in "iubf":
         written = [_written(name) for name in values]
@@ -78,7 +78,7 @@ def numbers_of_names(values: AnyArray) -> Words:
 
 
 def _written(name: object) -> bytes:
-    """Return the bytes of a name: those of its 64 bits for a number, else those of its text."""
+    """Return the bytes of a name: 8 bytes for a number, the encoded text if not."""
     if isinstance(name, date | np.datetime64):
         stamp = pd.Timestamp(name)
         return str(stamp if stamp.tz is None else stamp.tz_convert(None)).encode()
@@ -99,7 +99,7 @@ def _hashed(text: NDArray[np.uint8], ends: IntArray) -> Words:
 
 
 def numbers_by_row(names: nw.Series[Any]) -> Words:
-    """Return the number of the name in each row."""
+    """Return the hash of the name in each row."""
     if names.dtype == nw.String and (texts := _texts(names)):
         return np.concatenate([_hashed(*_bytes_of(chunk)) for chunk in texts.chunks])
     key = _key(names, numeric=False)
@@ -107,17 +107,17 @@ def numbers_by_row(names: nw.Series[Any]) -> Words:
 
 
 def _bytes_of(texts: Any) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return the bytes of an array of Arrow, one text after the other, and where each ends."""
+    """Return the concatenated bytes of Arrow texts, and their end positions."""
     _, ends, text = texts.cast("large_string").buffers()
     places = np.frombuffer(ends, dtype=np.int64)[texts.offset :][: len(texts) + 1]
     return np.frombuffer(text or b"", dtype=np.uint8), places
 
 
 def comparable(names: AnyArray) -> tuple[str, pd.Index[Any]]:
-    """Return the type of names, and names that compare with those of another frame.
+    """Return the type of names, and names that are comparable between frames.
 
-    Dates and times are those of the universal time, whatever their unit and zone; numbers are
-    numbers, whatever holds them. All are Python's, so that no cast rounds them.
+    Dates and times are converted to UTC, whatever their unit and zone. Numbers have one type,
+    whatever their dtype. All are Python objects, because a cast could round them.
     """
     values: Any = pd.Series(names).infer_objects()
     kind = infer_dtype(values, skipna=False)
@@ -134,22 +134,22 @@ def tally(
 ) -> tuple[dict[str, Key], IntArray]:
     """Return the combinations of the columns `by` and how often each occurs.
 
-    Given rows of columns that are :func:`grouped`. Null and NaN are both missing. A row counts
-    once, or as often as its column `counts` says. The column `numeric` is compared as float64,
-    whatever the engine calls it.
+    The rows may be groups (:func:`privrank.encode.frames.grouped`). Null and NaN are both missing.
+    A row counts once, or as often as given in the column `counts`. The column `numeric` is compared
+    as float64, whatever its type in the engine.
     """
     if ROWS in set(view.columns) - {*by, counts}:
         size = view.get_column(ROWS).to_numpy().astype(np.int64)
         return keys_of(view, by, numeric, counts, size)
     keys, size = keys_of(view, by, numeric, counts)
-    # a combination is one number, whose digits are the codes of its columns
+    # a combination is one integer whose digits are the codes of its columns
     combined = np.zeros(len(view), dtype=np.int64)
     span = 1
     for key in keys.values():
-        # one more than the distinct values: missing is a value of its own
+        # one more than the number of distinct values, because missing is a separate value
         width = len(key.values) + 1
         if span * width > LARGEST_CODE:
-            # number the combinations met: both factors are at most rows + 1 < 2^31 then
+            # renumber the combinations that occur; both factors are then at most rows + 1 < 2^31
             places, met = pd.factorize(combined)
             combined = places.astype(np.int64)
             span = len(met)
@@ -157,7 +157,7 @@ def tally(
         span *= width
     distinct, place = distinct_codes(combined, span)
     totals = np.bincount(place, size).astype(np.int64)
-    # any row of a group has the group's values
+    # all rows of a group have the same values, so any of them will do
     row = np.empty(len(distinct), dtype=np.int64)
     row[place] = np.arange(len(place))
     return {name: Key(key.codes[row], key.values) for name, key in keys.items()}, totals
@@ -170,9 +170,10 @@ def keys_of(
     counts: str | None = None,
     size: IntArray | None = None,
 ) -> tuple[dict[str, Key], IntArray]:
-    """Return the columns `by` of an eager frame, and how many rows each of its rows stands for.
+    """Return the columns `by` of an eager frame, and the count of each row.
 
-    As for :func:`tally`; `size` are the rows that the engine has put together already.
+    For the arguments see :func:`tally`; `size` is the number of original rows that the engine
+    has combined in each row.
     """
     if counts is not None:
         size = whole_counts(frame.get_column(counts).to_numpy(), counts, size)
@@ -182,40 +183,42 @@ def keys_of(
 
 
 def key_of(column: pd.Series[Any]) -> Key:
-    """Return a column as codes of its distinct values; refuse entries that have no hash."""
+    """Return a column as codes of its distinct values; refuse unhashable entries."""
     try:
         codes, values = pd.factorize(column)
     except (TypeError, NotImplementedError):
         if column.map(is_hashable).all():
-            raise  # not for what the column holds
+            raise  # the cause is not the content of the column
         codes = None
     if codes is None:
         raise TypeError(
-            f"column {column.name!r} must hold names or numbers, not lists: make columns of them."
+            f"column {column.name!r} must hold names or numbers, not lists. Split the lists into "
+            f"separate columns."
         )
-    # before version 3 pandas counts null among the values of a column of type null
+    # before version 3, pandas includes null in the values of a column of type null
     return Key(codes.astype(np.int64, copy=False), np.asarray(values)[: codes.max(initial=-1) + 1])
 
 
 def whole_counts(values: object, column: str, rows: IntArray | None = None) -> IntArray:
-    """Return how many comparisons rows stand for, each so many times as there are such `rows`.
+    """Return the number of comparisons that each row represents.
 
-    Given the entries of a column. Refuses what is no count, and totals that floats cannot hold.
+    `values` are the entries of a column; `rows` is the number of identical rows, by which an entry
+    is multiplied. Refuses entries that are not counts and totals that float64 cannot represent.
     """
     counts = real_numbers(pd.Series(values))
     totals = counts if rows is None else counts * rows
     if not (are_counts(counts) and are_counts(totals)):
         raise ValueError(
-            f"column {column!r} must hold whole numbers of at least 0, below 2^53 in total, that "
-            f"say how many comparisons a row stands for: write 0 where there are none."
+            f"column {column!r} must give the number of comparisons of each row: whole numbers of "
+            f"at least 0, below 2^53 in total. Enter 0 for a row without comparisons."
         )
     return totals.astype(np.int64)
 
 
 def real_numbers(values: pd.Series[Any]) -> FloatArray:
-    """Return numbers of any type as floats, NaN where an entry is none.
+    """Return numbers of any type as floats, NaN for entries that are not numbers.
 
-    Where one is a whole number of Python's beyond all floats, all are infinite: no counts are.
+    If an entry is a Python integer too large for a float, all are infinite and hence not counts.
     """
     try:
         entries = pd.to_numeric(values, errors="coerce")
@@ -225,9 +228,9 @@ def real_numbers(values: pd.Series[Any]) -> FloatArray:
 
 
 def are_counts(counts: FloatArray) -> bool:
-    """Return whether all numbers are whole and not negative, with a total below 2^53.
+    """Return whether all entries are nonnegative integers with total below 2^53.
 
-    Floats add whole numbers exactly up to there, and never fall back below once beyond.
+    Floating-point sums of integers are exact up to 2^53, and a sum beyond it never returns below.
     """
     # NaN fails the first comparison
     bounded = bool(((counts >= 0) & (counts < 2**53)).all())
@@ -235,7 +238,7 @@ def are_counts(counts: FloatArray) -> bool:
 
 
 def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
-    """Return the codes and distinct values of a column, missing as code -1."""
+    """Return the codes of a column (-1 if missing) and its distinct values."""
     if texts := _texts(series):
         return _key_of_texts(texts)
     values = series.to_native()
@@ -248,21 +251,21 @@ def _key(series: nw.Series[Any], *, numeric: bool) -> Key:
 
 
 def _key_of_texts(texts: Any) -> Key:
-    """Return the codes and distinct values of Arrow's texts, or of numbers that stand for them."""
+    """Return the codes and distinct values of plain or dictionary Arrow texts."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(texts.type):
         plain = texts if pa.types.is_string(texts.type) else texts.cast("large_string")
-        pieces = plain.dictionary_encode().chunks  # one table of values serves all of them
+        pieces = plain.dictionary_encode().chunks  # all chunks share one dictionary
         codes = np.concatenate(
             [piece.indices.fill_null(-1).to_numpy() for piece in pieces], dtype=np.int64
         )
         return Key(codes, pieces[-1].dictionary.to_numpy(zero_copy_only=False))
-    # in one piece, as the dictionaries of many would have to be brought together
+    # use one chunk, because several chunks may have different dictionaries
     whole = texts.unify_dictionaries().combine_chunks()
     names = np.array([*whole.dictionary.to_pylist(), None], dtype=object)
     codes = whole.indices.cast("int64").fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
-    # a dictionary may hold values that no entry has, some of them twice, and null
+    # a dictionary may contain unused values, repeated values and null
     met = np.bincount(codes, minlength=len(names)) > 0
     place = np.full(len(names), -1)
     place[met], values = pd.factorize(names[met])
@@ -270,9 +273,10 @@ def _key_of_texts(texts: Any) -> Key:
 
 
 def _texts(series: nw.Series[Any]) -> Any:
-    """Return a column of texts as Arrow's, so that they never become Python's; None for others.
+    """Return a column of texts as an Arrow array, None for other columns.
 
-    Those of pandas are its own, and nothing is Arrow's where that is not installed.
+    Arrow texts need not be converted to Python objects. Returns None for pandas columns and if
+    pyarrow is not installed.
     """
     native = series.to_native()
     texts = series.dtype in (nw.String, nw.Categorical, nw.Enum)
@@ -286,10 +290,10 @@ def _texts(series: nw.Series[Any]) -> Any:
 
 
 def distinct_codes(numbers: IntArray, span: int) -> tuple[IntArray, IntArray]:
-    """Return the distinct numbers of an array, ascending, and the place of each entry among them.
+    """Return the sorted distinct numbers of an array, and each entry's position.
 
-    Given whole numbers from 0 to below `span`; a table of the span spares sorting where it is not
-    large.
+    The numbers are integers from 0 to `span` - 1. If `span` is not large, a lookup table of that
+    length avoids sorting.
     """
     if span > max(1_000_000, 4 * len(numbers)):
         return np.unique(numbers, return_inverse=True)
@@ -308,23 +312,23 @@ def numbers(values: pd.DataFrame | pd.Series[Any]) -> FloatArray:
 def outcome_signs(
     keys: Mapping[str, Key], outcome: str | None, size: int, ties: Ties
 ) -> tuple[Signs, Signs]:
-    """Return, per group of rows, whether it was answered and the sign of the answer."""
+    """Return for each group of rows whether it was answered, and the sign."""
     if outcome is None:
         return np.ones(size, dtype=np.int8), np.ones(size, dtype=np.int8)
-    # a missing answer, code -1, reads the NaN put last
+    # a missing answer, code -1, reads the NaN appended at the end
     codes = keys[outcome].codes
     values = np.append(keys[outcome].values.astype(np.float64), np.nan)
     answers = values[pd.unique(codes)]
     if not (np.isnan(answers) | np.isin(answers, (-1.0, 0.0, 1.0))).all():
         raise ValueError(
             f"column {outcome!r} must hold 1 (first item preferred), 0 (tie), -1 (second item "
-            f"preferred) or missing: recode the other values."
+            f"preferred) or missing values. Recode all other values."
         )
     if not ties and (answers == 0).any():
         raise ValueError(
-            f"column {outcome!r} must hold no 0, because ties=False declares that there are no "
-            f"ties: use ties=True if the questionnaire allows them, or recode a 0/1 column x as "
-            f"2 * x - 1 if 0 means that the second item was preferred."
+            f"column {outcome!r} contains 0 (a tie), but ties=False declares that there are no "
+            f"ties. Use ties=True if the questionnaire allows ties. If 0 means that the second "
+            f"item was preferred, recode the column as 2 * x - 1."
         )
     signs = np.where(np.isin(values, (-1.0, 1.0)), values, 0.0).astype(np.int8)
     return (~np.isnan(values)).astype(np.int8)[codes], signs[codes]

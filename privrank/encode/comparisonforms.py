@@ -1,10 +1,11 @@
-"""From the usual forms of comparison data to a comparisons frame: item1, item2, outcome.
+"""Convert the usual forms of comparison data to a comparisons frame.
 
-A conversion releases nothing and protects nothing: frame in, frame out. The rows of a respondent
-are made from that respondent's own rows alone, and every respondent keeps at least one. So frames
-that differ in one respondent become comparisons frames that differ in the same one. What may become
-public of a frame, which pairs were compared and which item was named first, is what the
-questionnaire fixed, or a column says that it is not. Messages name arguments, columns and rules,
+A comparisons frame has the columns item1, item2 and outcome. A conversion takes a frame and returns
+a frame; it releases and protects nothing. The rows of a respondent are made from that respondent's
+own rows alone, and every respondent keeps at least one. So frames that differ in one respondent
+become comparisons frames that differ in the same respondent. Two facts of a frame may become
+public: which pairs were compared, and which item was named first. Either the questionnaire fixed
+them, or a column of the result marks that it did not. Messages name arguments, columns and rules,
 never a cell's value.
 """
 
@@ -26,11 +27,11 @@ Missing = Literal["refuse", "bottom", "unknown"]
 
 _RANKED = ("rankings", "orders")
 _MESSAGES = {
-    "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at least "
-    "one has a tie: use ties=True if they are tied.",
-    "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: "
-    "use missing='unknown' if the places of the missing items are unknown, missing='bottom' if "
-    "they come after the others.",
+    "ties": "rankings must have each of the ranks 1 to {} at most once in every row, and at least "
+    "one row has a tie. Use ties=True if items may share a rank.",
+    "gaps": "rankings must have the ranks 1 to {} in every row, and at least one row is "
+    "incomplete. Use missing='bottom' if missing items rank after the others, or "
+    "missing='unknown' if their ranks are unknown.",
     "unknown": "unknown",
 }
 _UNORDERED = ("winner-loser", "matrix", *_RANKED)
@@ -58,108 +59,114 @@ def as_comparisons(
     missing: Missing = "refuse",
     distinct_pairs: bool = True,
 ) -> pd.DataFrame:
-    """Convert comparison or ranking data to a comparisons frame, which every model takes.
+    """Convert comparison or ranking data to a comparisons frame.
 
     Parameters
     ----------
     frame : data frame
-        Data in one of seven forms; any frame narwhals supports, or an array for ``"matrix"``.
+        Data in any of seven forms: any frame narwhals supports, or an array for ``"matrix"``.
     form : str
-        - ``"long"``: one row per comparison, with the two items and an answer in codes of its own.
-        - ``"winner-loser"``: one row per comparison, with the item preferred and the other.
+        - ``"long"``: one row per comparison, with the two items and an answer in any codes.
+        - ``"winner-loser"``: one row per comparison, with the preferred item and the other item.
         - ``"counts"``: one row per pair, with how often each of its items was preferred.
-        - ``"wide"``: one row per respondent and one column per pair, holding an answer.
-        - ``"matrix"``: one row and one column per item; the cell in row i and column j holds how
-          often i was preferred to j. A pandas index, or the one column of text, names the rows;
-          without either they are in the order of the columns.
+        - ``"wide"``: one row per respondent and one column per pair; a cell contains an answer.
+        - ``"matrix"``: one row and one column per item; the cell in row i and column j contains how
+          often i was preferred to j. The rows are named by a pandas index or by the only text
+          column; without either, they are in the order of the columns.
         - ``"rankings"`` or ``"ranks"``: one row per respondent, one column per item with its rank.
-        - ``"orders"``: one row per respondent and one column per place, best first, holding the
-          name of the item there.
+        - ``"orders"``: one row per respondent and one column per rank, best first; a cell contains
+          the name of the item with that rank.
     items : sequence of str or int, optional
-        The items, in the order of the report. By default those that names of columns give
-        (``"wide"``, ``"matrix"``, ``"rankings"``), or those of columns of polars Enums; else they
-        must be given. Names of columns are public: give `items` for a cross table of answers, which
-        has columns for those that occur.
+        The items, in the order of the report. By default they are taken from the column names
+        (``"wide"``, ``"matrix"``, ``"rankings"``) or from polars Enum columns; in all other cases
+        they must be given. Column names are treated as public. A cross table of answers has columns
+        only for items that occur, so `items` should be given for it.
     respondent : str, optional
-        Column, or level of a pandas index, that says whose answers these are. Forms with one row
-        per respondent number the rows 0, 1, ... without it; ``"matrix"`` has none.
+        Column, or level of a pandas index, that identifies the respondent. Without it, forms with
+        one row per respondent number the rows 0, 1, ...; ``"matrix"`` has no respondents.
     item1, item2 : str
         Forms ``"long"`` and ``"counts"``: columns with the names of the two items.
     outcome : str
         Form ``"long"``: column with the answers.
     winner, loser : str
-        Form ``"winner-loser"``: columns with the item preferred and the other one.
+        Form ``"winner-loser"``: columns with the preferred item and the other item.
     win1, win2 : str
         Form ``"counts"``: columns with how often item1 and item2 were preferred.
     counts : str, optional
-        Forms ``"long"`` and ``"winner-loser"``: column with how many comparisons a row stands for.
-        A column ``count`` that nothing uses is refused. Where a row is one respondent's, repeat
-        rows that stand for several.
+        Forms ``"long"`` and ``"winner-loser"``: column with the number of comparisons that a row
+        represents. An unused column named ``count`` is refused. In forms with one row per
+        respondent, repeat a row that represents several respondents.
     pairs : mapping of column to (item, item), optional
-        Form ``"wide"``: which column asks for which pair, the item that codes call first in front.
+        Form ``"wide"``: the pair of items of each column; the item that `codes` call first comes
+        first.
     sep : str, optional
-        Form ``"wide"``, in the place of `pairs`: what stands between the two names in the name of
-        a column, as ``sep="_vs_"`` for ``"tea_vs_milk"``. Columns without it are left alone; in all
-        others it stands once.
+        Form ``"wide"``, instead of `pairs`: the text between the two item names in a column name,
+        such as ``sep="_vs_"`` for ``"tea_vs_milk"``. It must occur exactly once in each column that
+        asks about a pair. Columns without it are ignored.
     codes : mapping, optional
         Forms ``"long"`` and ``"wide"``: the answer, or list of answers, that means ``"first"``,
-        ``"second"`` and, if the questionnaire allows it, ``"tie"``; by default 1, -1 and 0. Without
-        ``"first"`` and ``"second"``, as in ``codes={"tie": "undecided"}`` and ``codes={}``, an
-        answer is the name of the item preferred. All other answers are refused, missing ones are
-        questions not answered.
+        ``"second"`` and, if the questionnaire allows ties, ``"tie"``; by default 1, -1 and 0. If
+        ``"first"`` and ``"second"`` are left out, for example ``codes={"tie": "undecided"}`` or
+        ``codes={}``, an answer is the name of the preferred item. Missing values are unanswered
+        questions; all other answers are refused.
     places : sequence of column names, optional
-        Form ``"orders"``: the columns, best place first; by default all but the respondent's.
+        Form ``"orders"``: the columns, best rank first; by default all but the respondent's.
     ties : bool, str, or matrix
-        Where ties are. For ranks and orders, True if items may share a place. For
-        ``"winner-loser"`` the column that is True (or 1) where the two items tied. For ``"counts"``
-        the column with how often they did; for ``"matrix"`` the symmetric matrix of these counts.
+        How ties are marked. For ranks and orders: True if items may share a rank. For
+        ``"winner-loser"``: the column that is True (or 1) if the two items tied. For ``"counts"``:
+        the column with the number of ties. For ``"matrix"``: the symmetric matrix of the numbers
+        of ties.
     missing : {"refuse", "bottom", "unknown"}
-        What an item means that a ranking leaves out: the frame is refused; every item listed is
-        preferred to it, and two such items are not compared; or it is not compared at all. Which
-        pairs are compared is then part of the answer, and needs ``design="private"``.
+        How an item left out of a ranking is treated. ``"refuse"``: the frame is refused.
+        ``"bottom"``: every listed item is preferred to it, and two such items are not compared.
+        ``"unknown"``: it is not compared at all. With the last two, which pairs are compared is
+        part of the answer and needs ``design="private"``.
     distinct_pairs : bool, default True
-        Forms ``"wide"`` and ``"counts"``: whether each pair has one column, or one row (of each
-        respondent). False takes what is said of it more than once, or in both orders, as
-        comparisons of their own, such as home and guest games.
+        Forms ``"wide"`` and ``"counts"``: whether each pair has a single column, or a single row
+        (per respondent). With False, repeated columns or rows of a pair, in the same or in both
+        orders, are separate comparisons, such as home and away games.
 
     Returns
     -------
     pandas.DataFrame
         One row per comparison with ``item1`` and ``item2`` (categoricals of the items),
         ``outcome`` (1: item1 preferred, 0: tie, -1: item2 preferred, missing: not answered),
-        ``respondent`` where there are respondents, and ``count`` where a row stands for several
-        comparisons; rows are never repeated. With `missing` other than ``"refuse"`` the outcome is
-        called ``list_outcome``, and models take it as ``outcome="list_outcome"``: which pairs a
-        list compares is part of the answer, so models ask for ``design="private"`` and for
-        respondents. A column ``order_from`` says that items come in the order of `items`, because
-        the form does not say which was named first; models then refuse an order effect. Models take
-        the items from its ``attrs``, which pandas keeps where rows are
-        selected; after a merge give them ``items=``. In the forms with one row per respondent
-        questions not answered have no row. But who has nothing to compare keeps one with a missing
-        outcome, so that the number of respondents stays what it was. The ``max_rows=`` of a model
-        is the number of comparisons a respondent can have: m (m - 1) / 2 for rankings and
-        orders of m items, k (k - 1) / 2 + k (m - k) for lists of the leading k with
-        ``missing="bottom"``.
+        ``respondent`` if there are respondents, and ``count`` if a row represents several
+        comparisons; rows are never repeated.
+
+        With `missing` other than ``"refuse"`` the outcome is named ``list_outcome``, and models
+        take it as ``outcome="list_outcome"``. Which pairs a list compares is part of the answer,
+        so models then require ``design="private"`` and respondents. A column ``order_from`` marks
+        that items are in the order of `items`, because the form does not record which item was
+        named first; models then refuse an order effect. Models take the items from the ``attrs`` of
+        the frame. pandas keeps these when rows are selected; after a merge, pass ``items=`` to the
+        model.
+
+        In forms with one row per respondent, unanswered questions have no row. A respondent who
+        compares nothing keeps one row with a missing outcome, which preserves the number of
+        respondents. The ``max_rows=`` of a model is the number of comparisons a respondent can
+        have: m (m - 1) / 2 for rankings and orders of m items, k (k - 1) / 2 + k (m - k) for top-k
+        lists with ``missing="bottom"``.
 
     Raises
     ------
     ValueError, TypeError
-        For a frame that breaks a rule above.
+        If the frame breaks any rule above.
 
     See Also
     --------
-    privrank.as_rankings : The same for whole rankings.
-    privrank.PrivateBTL : Fits worths to comparisons.
+    privrank.as_rankings : Convert ranking data to a rankings frame.
+    privrank.PrivateBTL : Bradley-Terry model for paired comparisons.
 
     Notes
     -----
     **Rankings as comparisons.** A complete ranking of m items becomes m (m - 1) / 2 comparisons,
-    which are not independent of each other: name ``respondent="respondent"`` in the model, so that
-    errors allow for it.
+    which are correlated. Pass ``respondent="respondent"`` to the model, which then computes
+    standard errors that account for the correlation.
 
     Examples
     --------
-    A survey as its tool exports it, a column per pair, with answers of a code of its own:
+    A survey export with one column per pair and its own answer codes:
 
     >>> import pandas as pd
     >>> import privrank as pr
@@ -172,7 +179,7 @@ def as_comparisons(
     3           1   tea  juice      0.0
     4           2   tea   milk      NaN
 
-    Counts of wins are never expanded:
+    Counts of wins are not expanded:
 
     >>> wins = pd.DataFrame([[0, 30], [12, 0]], index=["tea", "milk"], columns=["tea", "milk"])
     >>> pr.as_comparisons(wins, "matrix")
@@ -180,7 +187,7 @@ def as_comparisons(
     0   tea  milk      1.0     30      items
     1   tea  milk     -1.0     12      items
 
-    The leading two of three items; what is left out comes after them:
+    Top-2 lists of three items; the item left out ranks after the listed items:
 
     >>> lists = pd.DataFrame({"best": ["tea", "juice"], "next": ["milk", "tea"]})
     >>> drinks = ["tea", "milk", "juice"]
@@ -194,7 +201,7 @@ def as_comparisons(
     5           1  milk  juice          -1.0
     """
     form = check_choice("form", form, Form)
-    form = "rankings" if form == "ranks" else form  # as as_rankings calls it
+    form = "rankings" if form == "ranks" else form  # the name in as_rankings
     missing = check_choice("missing", missing, Missing)
     distinct = check_flag("distinct_pairs", distinct_pairs)
     if counts is not None:
@@ -213,12 +220,15 @@ def as_comparisons(
     )
     if ties is not False and form in ("long", "wide"):
         raise ValueError(
-            f"ties= must be left out with form={form!r}: declare the answer that is a tie with "
+            f"ties= must be left out with form={form!r}. Declare the answer that means a tie with "
             f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
         )
     if form == "matrix":
         if respondent is not None:
-            raise ValueError("form='matrix' has no respondents: leave respondent= out.")
+            raise ValueError(
+                "respondent= cannot be used with form='matrix', which has no respondents. Leave "
+                "respondent= out."
+            )
         read = pairforms.read_matrix(frame, items, ties)
         present: Sequence[str] = ()
     else:
@@ -238,7 +248,8 @@ def as_comparisons(
         else:
             named = {"item1": item1, "item2": item2}
             read = pairforms.read_long_pairs(columns, named, outcome, counts, codes)
-    # what no questionnaire has fixed (check_fixed) is decided by arguments and names alone
+    # whether the questionnaire fixed the pairs and their order (check_fixed) is decided from
+    # arguments and column names alone
     if missing != "refuse" or frames.has_lists(present):
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
     if frames.is_unordered(frame, present) or form in _UNORDERED or (form == "counts" and distinct):
@@ -250,7 +261,7 @@ def as_comparisons(
 def _ranked(
     columns: OpenedFrame, form: Form, places: object, ties: object, missing: Missing
 ) -> pd.DataFrame:
-    """Return all pairs of every ranking, the items in the order of the list within each pair."""
+    """Return all pairs of every ranking; within a pair, items are in list order."""
     declared = check_flag("ties", ties)
     ranks, labels, index = (
         read_orders(columns, places) if form == "orders" else read_columns(columns)
@@ -260,8 +271,8 @@ def _ranked(
     )
     if missing == "bottom":
         ranks = np.nan_to_num(ranks, nan=np.inf)
-    # the smaller rank is the better one, so that item1 won where the difference is positive
+    # the smaller rank is better, so item1 won if the difference is positive
     first, second = np.triu_indices(len(labels), k=1)
-    with np.errstate(invalid="ignore"):  # of two items at the bottom none is preferred: inf - inf
+    with np.errstate(invalid="ignore"):  # two items at the bottom are not compared: inf - inf
         outcome = np.sign(ranks[:, second] - ranks[:, first])
     return pairforms.answered(columns, outcome, first, second, labels, index)

@@ -1,8 +1,8 @@
-"""From a user's frame of comparisons to sensitive counts: validate, bound, count.
+"""Validate, bound and count the comparisons of a user's frame.
 
-Conventions: in a comparisons frame `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when
-item2 is preferred, missing when not answered; `net` is wins minus losses, an integer per item.
-Messages name columns and rules, never a cell's value.
+Conventions: in a comparisons frame `outcome` is 1 if item1 is preferred, 0 for a tie, -1 if item2
+is preferred, and missing if not answered; `net` is wins minus losses, an integer per item. Messages
+name columns and rules, never a cell's value.
 """
 
 from __future__ import annotations
@@ -52,16 +52,19 @@ from privrank.util.checks import (
 from privrank.util.formula import factors_of, parse
 
 _MAX_DRAWN = 2**28
-"""Rows of all respondents together that a draw has memory for."""
+"""Largest number of rows, over all respondents, for which a draw has enough memory."""
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
 _OF_COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
-"""What a formula takes beside the columns: options of :func:`encode_comparisons`, declarations."""
+"""Arguments of a formula: options of :func:`encode_comparisons`, declarations of covariates."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonColumns:
-    """Which columns of a comparisons frame mean what; when `decided`, item1 always wins."""
+    """The roles of the columns of a comparisons frame.
+
+    If `decided`, there is no outcome column and item1 always wins.
+    """
 
     item1: str
     item2: str
@@ -74,13 +77,13 @@ class ComparisonColumns:
 def open_comparisons(
     frame: object, columns: ComparisonColumns, covariates: Sequence[str] = ()
 ) -> tuple[object, frames.Frame]:
-    """Return a frame with the respondent as a column, and its view; refuse one without the columns.
+    """Return a frame with the respondent as a column, and its view.
 
-    Given the columns, and the names of covariates.
+    Refuses a frame without the given columns; `covariates` are the names of covariates.
     """
     if isinstance(frame, np.ndarray):
         raise TypeError(
-            f"comparisons must be a data frame with a row per comparison, got ndarray: convert a "
+            f"comparisons must be a data frame with a row per comparison, got ndarray. Convert a "
             f"matrix of wins with {frames.AS_COMPARISONS} first."
         )
     respondent = None if columns.respondent is UNSTATED else columns.respondent
@@ -95,7 +98,7 @@ def open_comparisons(
         "counts": columns.counts,
     }
     left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
-    # a role that may be missing is left out where it has no name; all others are checked below
+    # an optional role without a name is left out; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
     after = {"respondent": "respondent", "outcome": frames.LIST_OUTCOME}
     for role, name in given.items():
@@ -104,12 +107,12 @@ def open_comparisons(
             continue
         if after.get(role) in present:
             raise ValueError(
-                f"comparisons has no column {name!r}: use {role}={after[role]!r}, the name of that "
+                f"comparisons has no column {name!r}. Use {role}={after[role]!r}, the name of that "
                 f"column after {frames.AS_COMPARISONS}."
             )
         raise ValueError(
-            f"comparisons has no column {name!r}: name the right one with {role}=, or convert data "
-            f"of another form with {frames.AS_COMPARISONS}."
+            f"comparisons has no column {name!r}. Name the right column with {role}=, or convert "
+            f"data of another form with {frames.AS_COMPARISONS}."
         )
     frames.check_stated(columns.respondent)
     if respondent is not None:
@@ -127,29 +130,29 @@ def check_fixed(
     columns: ComparisonColumns,
     predictor: Predictor | None,
 ) -> None:
-    """Refuse to take as public what the form of the data has not fixed before the answers.
+    """Refuse a public design if answers decide which facts the frame contains.
 
-    Given the kind of design, the columns, and the covariates if there are any.
+    `kind` is the kind of design; `predictor` describes the covariates, if there are any.
 
-    **Privacy.** Which pairs a list compares is decided by what it lists, and so is their number,
-    which is public where each comparison is a unit of its own. The outcome column of such frames
-    has a name of its own, which the call has to state, and which merges extend only. A frame
-    that has it never gets a public design, whatever is taken as the outcome
-    (:func:`privrank.as_comparisons`). A refusal says nothing of the answers.
+    **Privacy.** Which pairs a list compares depends on the items it lists, and so does their
+    number, which is public if each comparison is a unit. The outcome column of such frames has a
+    special name, which the call must state and which merges can only extend. A frame with such a
+    column never gets a public design, whichever column is used as the outcome
+    (:func:`privrank.as_comparisons`). A refusal reveals nothing about the answers.
     """
     present = frames.column_names(view)
     if frames.has_lists(present) and (kind == "public" or columns.respondent is None):
         raise ValueError(
-            f"Comparisons read from lists of some items (column {frames.LIST_OUTCOME!r}) need "
+            f"Comparisons read from partial lists (column {frames.LIST_OUTCOME!r}) need "
             f"design='private' and respondent=, because which pairs a list compares is part of the "
-            f"answer. Leave design= out, and name the column that says whose list it is."
+            f"answer. Leave design= out, and name the respondent column with respondent=."
         )
     ordered = predictor is not None and predictor.covariates.ordered
     if ordered and frames.is_unordered(frame, present):
         raise ValueError(
-            f"formula must not have 'first' for comparisons whose form does not say which item was "
-            f"named first (mark {frames.ORDER_FROM!r}): give a frame with item1 and item2 in the "
-            f"order of the questionnaire, of form='long' or 'wide'."
+            f"formula must not use 'first' if the data do not record which item was named first "
+            f"(mark {frames.ORDER_FROM!r}). Pass a frame with item1 and item2 in the order of the "
+            f"questionnaire, from form='long' or 'wide'."
         )
 
 
@@ -168,8 +171,8 @@ def encode_comparisons(
 ) -> Encoded:
     """Validate and count a comparisons frame.
 
-    Given the columns' names, the arguments of :class:`privrank.PrivateBTL`, and the covariates if
-    the model has any. Every way a frame can break the rules raises a ValueError or a
+    `columns` names the columns and `predictor` describes the covariates. For the other arguments
+    see :class:`privrank.PrivateBTL`. Every violation of a rule raises a ValueError or a
     TypeError with a short message.
     """
     kind: DesignKind = check_choice("design", design, DesignKind)
@@ -181,7 +184,7 @@ def encode_comparisons(
         decided=columns.decided,
         facts=None if predictor is None else predictor.covariates,
     )
-    # what names and types of columns decide comes first: no cell is read for it
+    # checks of column names and types come first: they read no cell
     frame, view = open_comparisons(frame, columns, () if predictor is None else predictor.columns)
     check_fixed(frame, view, kind, columns, predictor)
     _check_numeric(view, columns.outcome, predictor)
@@ -204,14 +207,14 @@ def encode_comparisons(
         pairs=None,
         excess="sample" if sampled else "refuse",
     )
-    # public facts are those the design declares; only a public design reads them off the data
+    # the design declares the public facts; only a public design reads them from the data
     public = public_pairs(facts, pairs, pair_counts, labels)
     if public is not None:
         check_connected(public, facts.items)
     facts = replace(facts, pairs=public, covariates=counted.described)
     if facts.covariates is not None and kind == "public":
         check_identified(facts)
-    # with excess="sample" the counts wait for the secret draw of a fit
+    # with excess="sample" rows are counted only after the secret draw of a fit
     if sampled and columns.counts is not None and not distinct:
         _check_room(facts.nobs, bound)
     pairs = (first, second, NONE, NONE) if sampled else pairs
@@ -220,7 +223,7 @@ def encode_comparisons(
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSpec:
-    """What is declared of comparisons: what each part of a frame is validated and counted by."""
+    """The declarations by which each part of a frame is validated and counted."""
 
     columns: ComparisonColumns
     labels: tuple[Any, ...]
@@ -233,16 +236,16 @@ class ComparisonSpec:
 
     @property
     def sampling(self) -> bool:
-        """Whether a fit could draw from more rows than a bound allows."""
+        """Whether a fit could sample from more rows than `max_rows`."""
         return self.kind == "private"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountedRows:
-    """What a frame, or whole respondents of it, count: numbers of units, and counts by pair.
+    """Counts of a frame, or of a part of it: number of units, and counts by pair.
 
-    Pairs have the numbers of :class:`privrank.encode.encoded.RespondentBlock`; `units` are by
-    pattern of the covariates that `described` describes; `ties` is one number.
+    Pairs are numbered as in :class:`privrank.encode.encoded.RespondentBlock`. `units` are the
+    numbers of units by pattern of the covariates in `described`; `ties` is one number.
     """
 
     nobs: int
@@ -257,7 +260,7 @@ class CountedRows:
 def count_all(
     view: frames.Frame, rules: ComparisonSpec
 ) -> tuple[CountedRows, RespondentBlocks | None]:
-    """Return what a frame counts in all, and its respondents, where these are the units."""
+    """Return the counts of a frame, and its respondents if these are the units."""
     columns = rules.columns
     predictor = rules.predictor
     used = (
@@ -269,7 +272,7 @@ def count_all(
     if rows:
         view = frames.numbered(view, (columns.item1, columns.item2), rules.labels)
         view = frames.grouped(view, names)
-    # patterns that are numbered as they are met need all rows at once, and so do counts in total
+    # covariate patterns numbered in order of appearance need all rows at once, as do row counts
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
     names = frames.column_names(view) if rows else names
     total, parts = clusters.count_parts(
@@ -280,11 +283,11 @@ def count_all(
 
 
 def _added(*pieces: CountedRows) -> CountedRows:
-    """Return what some parts count in all; no respondent is in two of them."""
+    """Return the sum of the counts of parts that have no respondent in common."""
     met = np.concatenate([piece.codes for piece in pieces])
     codes, place = coding.distinct_codes(met, int(met.max(initial=0)) + 1)
     comparisons, net = np.zeros((2, len(codes)), dtype=np.int64)
-    for piece in pieces:  # whose codes differ
+    for piece in pieces:  # within a piece all codes are distinct
         here, place = np.split(place, [len(piece.codes)])
         comparisons[here] += piece.comparisons
         net[here] += piece.net
@@ -296,13 +299,13 @@ def _added(*pieces: CountedRows) -> CountedRows:
 
 
 def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
-    """Validate and count comparisons: of whole respondents, who are returned, or of rows."""
+    """Validate and count comparisons; also return respondents if they are units."""
     columns = rules.columns
     predictor = rules.predictor
     items = len(rules.labels)
     covariates = () if predictor is None else predictor.columns
     _check_numeric(view, columns.outcome, predictor)
-    # from here on rows that are alike are one entry, with their number
+    # from here on, identical rows are one entry with a count
     read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
     owner = None if columns.respondent is None else read.keys[columns.respondent]
     person = None if owner is None else owner.codes
@@ -341,7 +344,7 @@ def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Rows that are alike, counted: their keys, number, pair of items, and answers."""
+    """Identical rows with their count, keys, pair of items, and answers."""
 
     keys: Mapping[str, coding.Key]
     size: IntArray
@@ -360,13 +363,13 @@ def _read(
     *,
     ties: Ties,
 ) -> _Rows:
-    """Count the rows that are alike, items in the order of `labels` within each pair."""
+    """Count identical rows; within a pair, items are in the order of `labels`."""
     named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
     by = list(dict.fromkeys(name for name in named if name is not None))
     counting = coding.tally if columns.respondent is None else coding.keys_of
     keys, size = counting(view, by, columns.outcome, columns.counts)
     if columns.respondent is None and not size.all():
-        # what counts 0 is no unit, whereas a respondent without comparisons is one
+        # a row with count 0 is not a unit, whereas a respondent without comparisons is one
         keys = {name: coding.Key(key.codes[size > 0], key.values) for name, key in keys.items()}
         size = size[size > 0]
     frames.check_rows(len(size), "comparisons")
@@ -380,18 +383,22 @@ def _read(
 
 
 def _check_room(nobs: int, rows: int) -> None:
-    """Refuse, by public numbers, more rows than can be drawn where rows stand for many."""
+    """Refuse a bound on counted rows that exceeds memory, by public numbers."""
     if nobs * rows > _MAX_DRAWN:
         raise ValueError(
             f"max_rows={rows} must be at most {_MAX_DRAWN // nobs} for counted rows of {nobs} "
-            f"respondents, because excess='sample' draws so many for each: state a smaller bound."
+            f"respondents, because excess='sample' draws that many for each respondent. State a "
+            f"smaller bound."
         )
 
 
 def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> RespondentBlock:
-    """Return the answers of respondents, given the numbers of pairs and each row's place there."""
+    """Return the answers of respondents.
+
+    `codes` are the numbers of pairs, and `place` is the position of each row in `codes`.
+    """
     answered = np.flatnonzero(read.comparisons)
-    # one number for respondent, pair and answer: sorted, they forget the order of the rows
+    # one number for respondent, pair and answer; sorting removes the order of the rows
     number = owner.codes[answered] * len(codes) + place[answered]
     number = 3 * number + np.sign(read.net[answered]) + 1
     cells, entry = np.unique(number, return_inverse=True)
@@ -406,25 +413,26 @@ def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> R
 def _known(design: object, columns: ComparisonColumns) -> bool:
     """Return whether it is public which items each of the two columns names.
 
-    Of decided comparisons it never is: which items have won is up to the answers.
+    It is never public for decided comparisons, in which the answers determine the items that won.
     """
     return design == "public" and not columns.decided
 
 
 def _check_numeric(view: frames.Frame, outcome: str | None, predictor: Predictor | None) -> None:
-    """Refuse outcomes and covariates with bounds that hold no numbers, as far as that is known."""
+    """Refuse an outcome or a covariate with bounds if its type is not numeric."""
     bounds = () if predictor is None else predictor.covariates.bounds
     if (text := frames.check_numeric(view, [name for name, *_ in bounds])) is not None:
         raise TypeError(
-            f"column {text!r} must hold numbers, because bounds= declares its bounds: declare "
-            f"levels= if it holds names."
+            f"column {text!r} must hold numbers, because bounds= declares bounds for it. If it "
+            f"holds names, declare levels= instead."
         )
     if outcome is not None and frames.check_numeric(view, [outcome]):
         raise TypeError(
-            f"column {outcome!r} must be numeric, 1 = first item preferred, 0 = tie, -1 = second, "
-            f"missing = not answered: recode True and False with privrank.as_comparisons(frame, "
-            f"'long', codes={{'first': True, 'second': False}}), texts with codes={{'first': 'A', "
-            f"...}}, names of the preferred items with codes={{}}, objects with pandas.to_numeric."
+            f"column {outcome!r} must be numeric: 1 (first item preferred), 0 (tie), -1 (second "
+            f"item preferred) or missing. Recode True and False with privrank.as_comparisons(frame,"
+            f" 'long', codes={{'first': True, 'second': False}}), texts with codes={{'first': 'A', "
+            f"...}} and names of preferred items with codes={{}}. Convert objects to numbers "
+            f"with pandas.to_numeric."
         )
 
 
@@ -434,17 +442,17 @@ def public_pairs(
     pair_counts: object,
     labels: tuple[Any, ...],
 ) -> PairCounts | None:
-    """Return what the public may know of the comparisons per pair; None: to be released.
+    """Return the public number of comparisons per pair, None if not public.
 
-    The observed `pairs` are read under a public design only; under a private one every number
+    The observed `pairs` are read only under a public design. Under a private design every number
     comes from the caller's declarations.
     """
     if facts.kind == "private":
         return declared_pairs(facts, pair_counts, labels)
     if pair_counts is not None:
         raise ValueError(
-            "pair_counts must be left out when design='public': the observed counts are public "
-            "then."
+            "pair_counts must be left out if design='public', because the observed counts are then "
+            "public."
         )
     met = pairs[2] > 0
     return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
@@ -453,11 +461,11 @@ def public_pairs(
 def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> Encoded:
     """Encode the comparisons that a formula names.
 
-    Given ``"item1 + item2 + outcome ~ 1"`` or ``"winner + loser ~ 1"``, covariates in the place of
-    1, and the other arguments of :func:`encode_comparisons` and
-    :func:`privrank.bradley_terry.modelmatrix.declare` as users write them.
+    The formula is ``"item1 + item2 + outcome ~ 1"`` or ``"winner + loser ~ 1"``, with covariates
+    instead of 1 if there are any. `arguments` are the other arguments of :func:`encode_comparisons`
+    and :func:`privrank.bradley_terry.modelmatrix.declare`, as passed by the user.
     """
-    # the left side names the columns of answers; a right side is declared before rows are encoded
+    # the left side names the answer columns; the right side is declared before rows are encoded
     parsed = parse(formula)
     if len(parsed.left) not in (2, 3):
         raise ValueError(
@@ -467,14 +475,14 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     known = {"respondent", "counts"} | _OPTIONS | _OF_COVARIATES
     if not arguments.keys() <= known:
         raise TypeError(
-            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
+            f"from_formula takes only formula, data and the arguments {', '.join(sorted(known))}."
         )
     answers = {"outcome", frames.LIST_OUTCOME}.intersection(frames.check_named(data, parsed.left))
     if set(parsed.left) == {"item1", "item2"} and answers:
         raise ValueError(
             f"formula must name item1, item2 and the outcome on its left, because data has a "
-            f"column {min(answers)!r}, got {formula!r}. If the first item always won, leave that "
-            f"column out of data."
+            f"column {min(answers)!r}, got {formula!r}. If the first item always won, remove that "
+            f"column from data."
         )
     respondent = arguments.get("respondent", UNSTATED)
     counts = arguments.get("counts")
@@ -494,22 +502,23 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         predictor = declare(parsed.right_text, schema, labels, **given)
         if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
-                f"formula must not use columns of its left side, nor those of respondents and "
-                f"counts, as covariates, got {formula!r}: they would make the answers public."
+                f"formula must not use the respondent, the counts or a column of its left side as "
+                f"a covariate, got {formula!r}. Such a covariate would make the answers public."
             )
         if outcome is None and FIRST in covariates:
             raise ValueError(
                 f"formula must name item1, item2 and outcome on its left for an order effect, got "
-                f"{formula!r}: a frame of winners and losers does not say which was named first."
+                f"{formula!r}. A frame of winners and losers does not record which item was named "
+                f"first."
             )
     options = {name: arguments[name] for name in _OPTIONS & arguments.keys()}
     return encode_comparisons(data, columns, **options, predictor=predictor)
 
 
 def schema_of(frame: object, right: str, *, public: bool) -> Schema:
-    """Return what a frame declares of the columns on the right side of a formula.
+    """Return what a frame declares about the columns on the right of a formula.
 
-    Where it is `public` who has which level, the columns may say which there are.
+    If the respondents' levels are `public`, the levels may be taken from categorical columns.
     """
     view = frames.open_frame(frame, "data")
     names = set(frames.column_names(view))
@@ -530,21 +539,21 @@ def read_patterns(
     person: IntArray | None,
     kind: DesignKind,
 ) -> tuple[IntArray, Covariates]:
-    """Return the pattern of each group of rows, and the covariates with their patterns.
+    """Return the pattern of each group of rows, and all covariate patterns.
 
-    Given the groups' keys by column, 1 or -1 by which item was named first, and the respondents.
-    Under a public design the patterns are those that occur; under a private one all cells. Entries
-    that are missing, undeclared or out of bounds are refused, and so are covariates that change
-    within a respondent.
+    `keys` are the groups' keys by column, `first_named` is 1 or -1 depending on which item was
+    named first, and `person` identifies respondents. Under a public design the patterns are those
+    that occur; under a private design they are all cells. Missing, undeclared and out-of-bounds
+    entries are refused, as are covariates that change within a respondent.
     """
     facts = predictor.covariates
     if kind == "private" and (facts.bounds or facts.ordered):
         raise ValueError(
-            "'first' and numeric covariates need design='public', because the fit has to know who "
-            "has which value: use it if that is public, or leave 'first' out and cut numbers into "
-            "declared levels."
+            "'first' and numeric covariates need design='public', because the fit uses their "
+            "values directly. Use it if the values are public. If not, leave 'first' out and cut "
+            "numbers into declared levels."
         )
-    # a combination of levels is one number, whose digits are the places of the levels
+    # a combination of levels is one integer whose digits are the positions of the levels
     cell = np.zeros(len(first_named), dtype=np.int64)
     for name, levels in predictor.levels.items():
         cell = cell * len(levels) + declared_codes(keys[name], levels, name, "levels")
@@ -555,7 +564,7 @@ def read_patterns(
     if person is not None:
         _check_constant(person, values, predictor.columns)
     if kind == "private":
-        # all cells, met or not: which ones occur is private
+        # all cells, whether they occur or not, because which ones occur is private
         cells = np.arange(facts.cells)
         return cell, replace(
             facts,
@@ -570,32 +579,38 @@ def read_patterns(
 
 
 def _position(key: coding.Key, column: str, low: float, high: float) -> IntArray:
-    """Return numbers within their bounds, scaled, in lattice steps."""
+    """Return numbers scaled by their bounds, in lattice steps; refuse others."""
     values = np.append(key.values.astype(np.float64), np.nan)[key.codes]
     if not ((values >= low) & (values <= high)).all():
         raise ValueError(
-            f"column {column!r} must lie within its bounds, {low:g} to {high:g}, and none may be "
-            f"missing: state the bounds of the questionnaire, or clip the column to them."
+            f"column {column!r} must lie within its bounds, {low:g} to {high:g}, without missing "
+            f"values. State the bounds of the questionnaire, or clip the column to its bounds."
         )
     return scaled_position(values, low, high)
 
 
 def _check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -> None:
-    """Refuse covariates that change within a respondent; `values` has one row per group of rows."""
-    # rows of one respondent are neighbours after sorting
+    """Refuse covariates that change within a respondent.
+
+    `values` has one row per group of rows.
+    """
+    # rows of one respondent are adjacent after sorting
     order = np.argsort(person, kind="stable")
     same = person[order][1:] == person[order][:-1]
     if (values[order][1:] != values[order][:-1])[same].any():
         raise ValueError(
             f"a respondent must have one value of each covariate ({', '.join(columns)}), and at "
-            f"least one has two: covariates describe respondents."
+            f"least one respondent has two. Use covariates that describe respondents."
         )
 
 
 def units_by_pattern(
     pattern: IntArray, size: IntArray, person: IntArray | None, covariates: Covariates
 ) -> IntArray:
-    """Return, by pattern, the units with its covariates, in whichever order items were named."""
+    """Return the number of units with the covariates of each pattern.
+
+    Patterns that differ only in which item was named first have the same number.
+    """
     by_pattern = covariates.kinds
     kind = by_pattern[pattern]
     kinds = int(by_pattern.max()) + 1

@@ -1,18 +1,17 @@
-"""What encoders hand to mechanisms, sensitive data with their public facts, and the way there.
+"""Encoded data: the sensitive input of mechanisms, with its public facts.
 
-All encoders take these steps, in this order:
+All encoders take the following steps in this order:
 
-1. Columns are opened by their names, without a look at a cell (:func:`open_rows`).
-2. Items, categories, groups and levels are declared: by the call, or by the types of columns
+1. Columns are opened by name, before any cell is read (:func:`open_rows`).
+2. Items, categories, groups and levels are declared, by the call or by column types
    (:func:`privrank.encode.frames.declared_items`, :func:`privrank.encode.frames.declared_values`,
    :func:`privrank.bradley_terry.modelmatrix.declare`).
-3. Cells become places among what is declared (:func:`declared_codes`).
+3. Cells are replaced by their positions among the declared values (:func:`declared_codes`).
 4. Rows are counted by unit, and bounded (:func:`units_of`).
 
 :mod:`~privrank.encode.comparisons`, :mod:`~privrank.encode.samples` and
-:mod:`~privrank.encode.groups` say which columns these are, and refuse what is particular to them.
-Then the frame itself is gone. What is encoded prints its shape alone and refuses to be pickled or
-copied.
+:mod:`~privrank.encode.groups` define the columns and make the checks specific to their data. The
+frame itself is not kept. Encoded data print only their shape and cannot be pickled or copied.
 """
 
 from __future__ import annotations
@@ -38,30 +37,30 @@ NONE = np.zeros(0, dtype=np.int64)
 
 
 def refuse_copy(*_: object) -> NoReturn:
-    """Raise: encoded data are sensitive and stay where they are."""
+    """Raise a TypeError, because encoded data are sensitive."""
     raise TypeError(
-        "encoded data are sensitive and cannot be copied or pickled: store the release of a "
+        "encoded data are sensitive and cannot be copied or pickled. Store the release of a "
         "fit with to_json() instead."
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RespondentBlock:
-    """Answers of some whole respondents, none of whom is in another part.
+    """All answers of some respondents, who are in no other part.
 
     Parameters
     ----------
     name : ndarray of uint64
-        A number for each respondent, by what the frame calls them; two may have the same.
+        A hash of each respondent's name; two respondents may have the same hash.
     person : ndarray of int
-        The place among these of whom each entry belongs to. An entry is some answers that are
-        alike; entries are in the order of their persons, pairs and signs.
+        The respondent of each entry, as a position in `name`. An entry is a group of identical
+        answers. Entries are sorted by person, pair and sign.
     pair : ndarray of int
-        Their pair: items i < j and pattern s have the number (s m + i) m + j.
+        The pair of each entry: items i < j and pattern s have the number (s m + i) m + j.
     sign : ndarray of int
         The answer: 1 if item i is preferred, -1 if j is, 0 for a tie.
     size : ndarray of int
-        How many answers these are.
+        The number of answers of each entry.
     """
 
     name: Words
@@ -72,38 +71,38 @@ class RespondentBlock:
 
     @property
     def count(self) -> IntArray:
-        """Answers of each entry."""
+        """Number of answers of each entry."""
         return self.size.astype(np.int64)
 
     @property
     def tied(self) -> IntArray:
-        """Ties of each entry."""
+        """Number of ties of each entry."""
         return np.asarray(self.count * (self.sign == 0))
 
     @property
     def net(self) -> IntArray:
-        """Wins minus losses of the item that comes first, of each entry."""
+        """Wins minus losses of the first item, for each entry."""
         return self.count * self.sign
 
     @property
     def fingerprint(self) -> int:
-        """A number of respondents, pairs and answers, whatever the order and the parts."""
+        """Fingerprint of respondents, pairs and answers, independent of their order."""
         return fingerprint(self.name, self.person, self.pair, self.sign, self.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SampleBlock:
-    """Rankings or choices of some whole respondents, none of whom is in another part.
+    """All rankings or choices of some respondents, who are in no other part.
 
     Parameters
     ----------
     name : ndarray of uint64
-        A number for each respondent, by what the frame calls them; two may have the same.
+        A hash of each respondent's name; two respondents may have the same hash.
     person : ndarray of int
-        The place among these of whom each row belongs to. Rows are in the order of their persons,
-        and those of one in an order that they alone decide.
+        The respondent of each row, as a position in `name`. Rows are sorted by person; the rows of
+        one person are in an order that depends on these rows alone.
     cells : ndarray of int, shape (rows, columns)
-        Ranks; or the code of the category, in one column.
+        Ranks, or one column with the code of the category.
     """
 
     name: Words
@@ -112,17 +111,17 @@ class SampleBlock:
 
     @property
     def fingerprint(self) -> int:
-        """A number of respondents and rows, whatever the order and the parts."""
+        """Fingerprint of respondents and rows, independent of their order."""
         return fingerprint(self.name, self.person, *self.cells.T)
 
 
 def fingerprint(name: Words, person: IntArray, *columns: IntArray) -> int:
-    """Return a number of the respondents and of all rows; those of separate parts add up.
+    """Return a hash of respondents and rows; hashes of separate parts add up.
 
-    A sum of mixed words, in which data that differ by accident have different numbers with a
-    probability of about 1 - 2^-64 (a little less where equal rows change together); it is no
-    protection against somebody who looks for a collision. It stays with the data, which it is a
-    function of.
+    The fingerprint is a sum of mixed words. Data that differ by accident have different
+    fingerprints with probability about 1 - 2^-64 (slightly less if equal rows change together). It
+    does not protect against a deliberate search for collisions. It is a function of the data and is
+    stored only with them.
     """
     word = name[person]
     for column in columns:
@@ -140,27 +139,27 @@ def _mixed(word: Words) -> Words:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RespondentBlocks:
-    """Whole respondents, part by part; what a mechanism computes of the parts adds up.
+    """Respondents in parts; the results of a mechanism for the parts add up.
 
     Parameters
     ----------
-    held : tuple of Part, or of Rows by group
-        Those in memory.
+    held : tuple of RespondentBlock, or of tuples of SampleBlock by group
+        The parts in memory.
     made : callable, optional
-        Adds up what a function returns of parts that are not: they are made again for it, by a
-        cluster. Given the function and what adds two of these.
+        For parts that are not in memory: a callable of (function, add) that computes the parts
+        again on a cluster, applies the function to each and adds up the results.
     """
 
     held: tuple[Any, ...] = ()
     made: Callable[[Callable[[Any], Any], Callable[[Any, Any], Any]], Any] | None = None
 
     def total(self, function: Callable[[Any], T], add: Callable[[Any, Any], Any] = np.add) -> T:
-        """Return the sum of what a function returns of each part, arrays unless `add` is given."""
+        """Apply a function to each part and return the sum, computed with `add`."""
         made = self.made or (lambda of_part, plus: reduce(plus, in_threads(of_part, self.held)))
         return cast(T, made(function, add))
 
     def then(self, change: Callable[[Any], Any]) -> RespondentBlocks:
-        """Return the parts that a function makes of these."""
+        """Return the parts after applying a function to each."""
         if self.made is None:
             return RespondentBlocks(tuple(in_threads(change, self.held)))
         return RespondentBlocks(
@@ -168,14 +167,14 @@ class RespondentBlocks:
         )
 
     def group(self, number: int) -> RespondentBlocks:
-        """Return the rows of one group, of parts that hold those of several."""
+        """Return the rows of one group from parts that contain several groups."""
         if self.made is None:
             return RespondentBlocks(
                 tuple(part[number] for part in self.held if len(part[number].name))
             )
 
         def total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
-            # a part that has nobody of the group adds nothing
+            # a part without respondents of the group adds nothing
             return self.total(lambda p: function(p[number]) if len(p[number].name) else None, add)
 
         return RespondentBlocks(made=total)
@@ -185,25 +184,26 @@ class RespondentBlocks:
 class Encoded:
     """Sensitive counts of a comparisons frame, and the public facts about them.
 
-    Holds the comparisons per pair, the net wins per item and, where the unit is a respondent, the
-    answers by respondent and pair.
+    Contains the comparisons and net wins per pair and, if the unit is a respondent, the answers by
+    respondent and pair.
 
     Parameters
     ----------
     design : Design
         Public facts.
     _pairs : tuple of ndarray of int64
-        First item, second item, comparisons, and wins minus losses of the first, per pair met.
-    _parts : Parts, optional
-        The answers of respondents, where these are the units.
+        First item, second item, comparisons, and wins minus losses of the first item, for each pair
+        that occurs.
+    _parts : RespondentBlocks, optional
+        The answers of respondents, if these are the units.
     _units : ndarray of int64 or None
-        Units per pattern of covariates; None without covariates. With them item i with pattern s
-        has the number s m + i in `_pairs`.
+        Number of units per covariate pattern; None without covariates. With covariates, item i with
+        pattern s has the number s m + i in `_pairs`.
     _loose : bool
-        Whether respondents may have any number of rows still, from which a fit draws
-        (:func:`privrank.mechanisms.tallies.sample_rows`); until then there are no counts.
+        Whether the rows per respondent are not bounded yet. A fit then draws from them
+        (:func:`privrank.mechanisms.tallies.sample_rows`), and there are no counts before the draw.
     _ties : ndarray of int64, shape (1,)
-        Ties in all.
+        Total number of ties.
     """
 
     design: Design
@@ -214,7 +214,7 @@ class Encoded:
     _ties: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
     def __repr__(self) -> str:
-        """Show the shape only."""
+        """Return a string that shows only the shape."""
         return f"<Encoded comparisons: {len(self.design.items)} items, {self.design.nobs} units>"
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
@@ -229,17 +229,17 @@ class EncodedSample:
     sample : Sample
         Public facts.
     _rows : ndarray of int64
-        Ranks, shape (rows, m), or the counts by category, shape (k,), where each row is a unit, or
-        one of each unit is left. Of the choices of the same respondents in two samples the code of
-        the category of each, shape (rows, 1).
-    _people : Parts, optional
-        The rows of respondents, where these are the units and may have several.
+        If each row is a unit, or one row per unit remains: ranks, shape (rows, m), or counts by
+        category, shape (k,). For choices of the same respondents in two samples: the code of each
+        choice's category, shape (rows, 1).
+    _people : RespondentBlocks, optional
+        The rows of respondents, if these are the units and may have several rows.
     ties : bool
-        Whether items may share a rank, as the user has declared.
+        Whether items may share a rank (declared by the user).
     missing : {"bottom", "half"} or None
-        How items without a rank are read, as the user has declared; None if there may be none.
-        If this or `ties` is given rows hold twice the ranks. An item without one has 2 m + 2 where
-        it is read as below the others, and else 0.
+        How items without a rank are treated (declared by the user); None if they are not allowed.
+        If this or `ties` is given, rows contain twice the ranks. An item without a rank then has
+        2 m + 2 if it is treated as below the others, and 0 if not.
     """
 
     sample: Sample
@@ -250,7 +250,7 @@ class EncodedSample:
 
     @property
     def partial(self) -> bool:
-        """Whether rankings may have ties or missing items, so that votes may be halves."""
+        """Whether rankings may have ties or missing items, and hence half votes."""
         return self.ties or self.missing is not None
 
     def __repr__(self) -> str:
@@ -265,16 +265,17 @@ class EncodedSample:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class EncodedGroups:
-    """Sensitive samples to be compared, and the public facts about them.
+    """Sensitive samples for a comparison, and the public facts about them.
 
     Parameters
     ----------
     sample : Sample
         Public facts; `groups` names the samples.
     _parts : sequence of EncodedSample
-        The samples, in that order; some may be empty where their sizes are not public.
+        The samples in that order. Some may be empty if their sizes are not public.
     _partners : ndarray of int64 or None
-        Of samples of the same respondents, the place in the second of each one of the first.
+        If two samples have the same respondents: the position in the second sample of each
+        respondent of the first.
     """
 
     sample: Sample
@@ -292,19 +293,22 @@ class EncodedGroups:
 
 
 def narrow(values: IntArray) -> IntArray:
-    """Return whole numbers in as few bytes as hold them and the next lower negative."""
+    """Return integers in the smallest signed type that also holds -max - 1."""
     return values.astype(np.min_scalar_type(-1 - int(np.abs(values).max(initial=0))))
 
 
 def sum_by(index: IntArray, values: IntArray, size: int) -> IntArray:
-    """Return integer sums by group; float64 sums of integers below 2^53 are exact."""
+    """Return integer sums by group.
+
+    Sums of integers below 2^53 are exact in float64.
+    """
     return np.bincount(index, values, minlength=size).astype(np.int64)
 
 
 def open_rows(frame: object, respondent: object, name: str) -> tuple[object, frames.Frame]:
-    """Return a frame with the respondent, if there is one, as a column, and its view.
+    """Return a frame with the respondent (if any) as a column, and its view.
 
-    Given what messages call the frame.
+    `name` is the name of the frame in messages.
     """
     if respondent is not None:
         check_name(respondent, "respondent")
@@ -315,43 +319,43 @@ def open_rows(frame: object, respondent: object, name: str) -> tuple[object, fra
     if respondent is not None:
         if respondent not in frames.column_names(view):
             raise ValueError(
-                f"{name} has no column {respondent!r}: name the right one with respondent=."
+                f"{name} has no column {respondent!r}. Name the right column with respondent=."
             )
         frames.check_respondents(view, str(respondent))
     return frame, view
 
 
 Declared = Literal["items", "categories", "names of null", "groups", "levels"]
-"""The declarations that entries of a column are compared with."""
+"""The declarations with which the entries of a column are compared."""
 
 _UNDECLARED: dict[Declared, str] = {
-    "items": "column {!r} must hold declared items only: at least one entry is missing or not in "
-    "items=, as the column's own distinct values compared with items= will show.",
-    "categories": "column {!r} must hold declared categories only: at least one entry is missing "
-    "or not in categories=. Declare one for no answer, or impute; counts are for from_counts.",
-    "names of null": "column {!r} must hold declared categories only: at least one entry is "
-    "missing or not in the names of null. Declare one for no answer, or impute; counts are for "
-    "from_counts.",
-    "groups": "column {!r} must hold declared groups only: at least one entry is missing or not in "
-    "levels=. List there all groups that the questionnaire offers, with one for people who did "
-    "not say.",
-    "levels": "column {!r} must hold declared levels only: at least one entry is missing or not in "
-    "levels=. Declare all that the questionnaire offers, with one for people who did not say.",
+    "items": "column {!r} contains a missing value or a value that is not listed in items. Compare "
+    "the distinct values of the column with items, and add or correct names.",
+    "categories": "column {!r} contains a missing value or a value that is not listed in "
+    "categories. List all answers of the questionnaire in categories, including one for "
+    "nonresponse, or impute missing answers beforehand. For a table of counts use from_counts().",
+    "names of null": "column {!r} contains a missing value or a value that is not among the names "
+    "of null. Add all answers of the questionnaire to null, including one for nonresponse, or "
+    "impute missing answers beforehand. For a table of counts use from_counts().",
+    "groups": "column {!r} contains a missing value or a value that is not listed in levels. List "
+    "all groups of the questionnaire in levels, including one for nonresponse.",
+    "levels": "column {!r} contains a missing value or a value that is not listed in levels. List "
+    "all levels of the questionnaire in levels, including one for nonresponse.",
 }
 
 
 def declared_codes(
     key: coding.Key, labels: tuple[object, ...], column: str, what: Declared
 ) -> IntArray:
-    """Return the place of each entry among the declared labels; refuse any that has none."""
+    """Return the position of each entry among the declared labels; refuse others."""
     codes = key.among(labels)
     if (codes < 0).any():
         raise ValueError(_UNDECLARED[what].format(column))
     return codes
 
 
-# What a survey may do whose fits can draw from too many rows.
-_DRAW = "excess='sample' keep a secret random choice of each respondent's rows."
+_DRAW = "excess='sample' keep a secret random selection of each respondent's rows."
+"""The end of a remedy, for fits that can draw from too many rows."""
 
 
 def units_of(
@@ -362,20 +366,22 @@ def units_of(
     *,
     sampling: bool = False,
 ) -> int:
-    """Return how many units there are: respondents, or if there are none, rows.
+    """Return the number of units: respondents, or rows without respondents.
 
-    Refuses rows of nobody, and more than `max_rows` of somebody. Given the respondents, their
-    column, how many rows each entry stands for, and whether a fit could draw from too many.
+    `column` is the name of the respondent column, `size` is the number of rows of each entry, and
+    `sampling` is whether a fit could draw from too many rows. Refuses rows without a respondent and
+    respondents with more than `max_rows` rows.
     """
     if respondent is None:
         return int(size.sum())
     check_owned(respondent, column)
-    # rows by respondent: the message does not say whose are too many, nor how many
+    # the message reveals neither which respondent has too many rows nor how many
     if np.bincount(respondent.codes, size).max(initial=0) > max_rows:
         remedy = f", or let {_DRAW}" if sampling else "."
         raise ValueError(
-            f"max_rows={max_rows} must bound the rows of every respondent, and at least one has "
-            f"more: state the largest number of rows the questionnaire allows{remedy}"
+            f"max_rows={max_rows} must bound the rows of every respondent, and at least one "
+            f"respondent has more. State the largest number of rows the questionnaire "
+            f"allows{remedy}"
         )
     return len(respondent.values)
 
@@ -384,44 +390,49 @@ def check_owned(owner: coding.Key, column: str | None, what: str = "respondent")
     """Refuse rows whose respondent, or other owner, is missing."""
     if (owner.codes < 0).any():
         raise ValueError(
-            f"column {column!r} must name the {what} of every row: fill in the missing entries."
+            f"column {column!r} must name the {what} of every row, and at least one entry is "
+            f"missing. Fill in the missing entries."
         )
 
 
 def refuse_unused(present: Sequence[Any], used: Sequence[Any], name: str = "frame") -> None:
-    """Refuse a column of counts that nothing uses; given the columns and what messages call all."""
+    """Refuse an unused column of counts.
+
+    `present` are the columns of the frame and `name` is its name in messages.
+    """
     if frames.COUNT in present and frames.COUNT not in used:
         raise ValueError(
-            f"{name} has a column {frames.COUNT!r} that nothing uses: name it with "
-            f"counts={frames.COUNT!r} if a row stands for so many comparisons, repeat rows that "
-            f"stand for so many respondents with "
+            f"{name} has a column {frames.COUNT!r} that is not used. If it counts comparisons, use "
+            f"counts={frames.COUNT!r}; if it counts respondents, repeat the rows with "
             f"frame.loc[frame.index.repeat(frame[{frames.COUNT!r}])]"
-            f".drop(columns={frames.COUNT!r}), else "
-            f"leave it out."
+            f".drop(columns={frames.COUNT!r}). In all other cases drop the column."
         )
 
 
 def check_apart(first: IntArray, second: IntArray, columns: Iterable[str]) -> None:
-    """Refuse rows that compare an item with itself; given the names of the two columns."""
+    """Refuse rows that compare an item with itself; `columns` are the two names."""
     if (first == second).any():
         raise ValueError(
-            f"columns {' and '.join(map(repr, columns))} must name two different items: at least "
-            f"one row compares an item with itself."
+            f"columns {' and '.join(map(repr, columns))} must name two different items, and at "
+            f"least one row compares an item with itself. Correct the names in such rows."
         )
 
 
 def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, coding.Signs]:
-    """Return each pair in the order of the items, and by which sign its outcome is turned."""
+    """Return each pair in the order of the items, and the sign for its outcome."""
     sign = 1 - 2 * (first > second).astype(np.int8)
     return np.minimum(first, second), np.maximum(first, second), sign
 
 
 def check_distinct(person: IntArray, pair: IntArray, size: IntArray, *, sampling: bool) -> None:
-    """Refuse a pair that a respondent compares twice; given rows by person, pair and number."""
+    """Refuse respondents who compare a pair twice.
+
+    `person`, `pair` and `size` are the respondent, the pair and the number of rows of each entry.
+    """
     _, place = np.unique(person * (int(pair.max()) + 1) + pair, return_inverse=True)
     if np.bincount(place, size).max() > 1:
         remedy = f"aggregate first, or let {_DRAW}" if sampling else "or aggregate first."
         raise ValueError(
             f"distinct_pairs=True promises that a respondent compares each pair at most once, and "
-            f"at least one repeats a pair: use distinct_pairs=False, {remedy}"
+            f"at least one respondent repeats a pair. Use distinct_pairs=False, {remedy}"
         )

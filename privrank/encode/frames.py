@@ -1,7 +1,7 @@
-"""A user's frame of any engine: opened, read by names and types of columns, counted.
+"""Open and read a user's frame of any engine by column names and types.
 
-The only use of narwhals. Group-bys are the only data-sized step. Messages name columns and rules,
-never a cell's value.
+No other module uses narwhals. Only group-bys take time proportional to the data. Messages name
+columns and rules, never a cell's value.
 """
 
 from __future__ import annotations
@@ -26,39 +26,40 @@ Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
 _MAX_NUMBERED = 4096
-"""More labels take longer to declare in a query than they save."""
+"""Largest number of labels for which declaring them in a query saves time."""
 
 
 COUNT = "count"
-"""The column that says how many comparisons a row stands for."""
+"""The column with the number of comparisons that a row represents."""
 
 AS_COMPARISONS = "privrank.as_comparisons(frame, form=...)"
 AS_RANKINGS = "privrank.as_rankings(frame, form=...)"
 """The calls that convert data of another form."""
 
 LIST_OUTCOME = "list_outcome"
-"""The outcome column of comparisons that were read from lists of some items.
+"""The outcome column of comparisons read from partial lists.
 
-Which pairs a list compares is part of the answer. The mark is the name of the column that a model
-cannot do without, so operations that keep the outcome keep the mark. A new name, or a pivot to
-another form, loses it.
+Which pairs a list compares is part of the answer. The mark is the name of the outcome column, which
+every model needs, so operations that keep the outcome keep the mark. Renaming the column or
+pivoting to another form loses the mark.
 """
 
 ORDER_FROM = "order_from"
-"""The column, or one of ``attrs``, of a frame whose form does not say which item was named first.
+"""Marks a frame that does not record which item was named first: a column, or an attribute.
 
-Nothing private depends on it: items come in the order of the list then.
+The mark does not depend on private data. In such a frame items are in the order of the list.
 """
 
 DECLARED = "privrank_items"
-"""Where the ``attrs`` of a frame that a form has made list the items that its call declared.
+"""Key in the ``attrs`` of a converted frame with the items declared in the conversion.
 
-A frame that has lost them is refused, whereas one that had lost what is above would be taken.
+A frame that has lost this key is refused, so it needs no column. The marks above must be columns,
+because a frame that had lost them would be accepted.
 """
 
 
 def open_frame(frame: object, name: str) -> Frame:
-    """Return a view of any supported frame, eager or lazy; refuse all else."""
+    """Return a view of any supported frame, eager or lazy; refuse other objects."""
     try:
         if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
             raise DuplicateError
@@ -68,7 +69,7 @@ def open_frame(frame: object, name: str) -> Frame:
                 check_text("column", column)
             return view
     except DuplicateError:
-        raise ValueError(f"{name} must have unique column names: rename repeated ones.") from None
+        raise ValueError(f"{name} must have unique column names. Rename repeated ones.") from None
     raise TypeError(
         f"{name} must be a data frame (pandas, polars, pyarrow, duckdb, dask or any other that "
         f"narwhals supports), got {type(frame).__name__}."
@@ -77,18 +78,18 @@ def open_frame(frame: object, name: str) -> Frame:
 
 _CODED = (nw.Categorical, nw.Enum)
 _EXACT = (nw.String, nw.Boolean, nw.Date, nw.Datetime, *_CODED)
-"""Types whose equal entries are equal by every engine, as those of numbers of 64 bits are."""
+"""Types for which all engines agree on equality, in addition to 64-bit numbers."""
 
 _WIDE = (nw.Int128, nw.UInt128, nw.Decimal)
 
 
 def check_respondents(view: Frame, column: str) -> None:
-    """Refuse respondents whose type leaves open which of their names are equal.
+    """Refuse respondents of a type that does not determine which names are equal.
 
-    **Privacy.** A respondent whose name is there in two forms, as 1 and 1.0, would have the rows of
-    two wherever an engine takes these for different. Objects of pandas are compared by this process
-    (:func:`privrank.encode.coding.key_of`). All other engines have to hold names in a type whose
-    equal entries are equal everywhere.
+    **Privacy.** A respondent whose name occurs in two forms, such as 1 and 1.0, would contribute
+    the rows of two respondents if an engine treats the forms as different. Objects in pandas are
+    compared by this process (:func:`privrank.encode.coding.key_of`). All other engines must store
+    names in a type for which all engines agree on equality.
     """
     if view.implementation.is_pandas():
         return
@@ -100,17 +101,18 @@ def check_respondents(view: Frame, column: str) -> None:
         exact = exact and typed and _typed_at_source(native, column)
     if not exact:
         raise TypeError(
-            f"Column {column!r} must hold names of a type that is compared alike everywhere: "
-            f"texts, whole numbers, truth values or dates. Cast the column to text where it is "
-            f"read: with astype(str) before Dask takes a pandas frame, or with CAST in a query."
+            f"Column {column!r} must hold names of a type that all engines compare in the same "
+            f"way: texts, whole numbers, truth values or dates. Cast the column to text where it "
+            f"is read, with astype(str) before Dask takes a pandas frame or with CAST in a query."
         )
 
 
 def _typed_at_source(frame: Any, column: str) -> bool:
-    """Return whether Dask has made no texts of objects of several types for a column.
+    """Return whether Dask made no texts from objects of mixed types for a column.
 
-    It makes texts of the objects of a pandas frame: of 1 and 1.0, which are one name, it makes two.
-    The expression of the column alone leads to where it comes from, whatever its name was there.
+    Dask converts the objects of a pandas frame to texts. It makes two texts from 1 and 1.0, which
+    are one name. The expression of the single column leads to its source, even if the column has
+    another name there.
     """
     for node in frame[[column]].optimize(fuse=False).expr.walk():
         if (
@@ -128,7 +130,7 @@ def _typed_at_source(frame: Any, column: str) -> bool:
 
 
 def _of_one_type(names: pd.Series[Any]) -> bool:
-    """Return whether entries are of one type, whatever holds them."""
+    """Return whether all entries have one type, whatever the dtype of the column."""
     kind = infer_dtype(names, skipna=True) if names.dtype == np.dtype(object) else "string"
     return kind in ("string", "integer", "boolean", "empty")
 
@@ -139,11 +141,11 @@ def column_names(view: Frame) -> list[str]:
 
 
 def computed(compute: Callable[[], Any]) -> Any:
-    """Return what a frame's engine computes, or say that it failed.
+    """Return the result of a frame's engine; raise a safe error if it failed.
 
-    An engine's own error quotes the cell that it failed at, and so may one of a library. The
-    sentence is raised after that error was dealt with, so that none of it is left in a context that
-    a traceback could show. What the package itself raises is passed on.
+    The error of an engine, or of a library, may quote the cell at which it failed. The safe error
+    is raised after the except block, so no traceback can show the original error as its context.
+    Errors raised by this package are passed on.
     """
     try:
         return compute()
@@ -155,28 +157,28 @@ def computed(compute: Callable[[], Any]) -> Any:
         kind = type(error).__name__
     raise ValueError(
         f"the frame's columns could not be computed ({kind}, whose message may quote an answer and "
-        f"is not shown): compute the frame by itself, and pass what comes out."
+        f"is not shown). Compute the frame beforehand to see the error, and pass the result."
     )
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Return whether a statement of this package has raised an error, so that it quotes no cell."""
+    """Return whether this package raised an error, so it quotes no cell."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     if last is None or not str(last.tb_frame.f_globals.get("__name__")).startswith("privrank."):
         return False
-    # what a line of the package calls of NumPy's has no frame of its own, and is no `raise`
+    # a NumPy function called by this package has no frame of its own, and its line is not `raise`
     return opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
 
 
 def evaluate(
     view: Frame, columns: Sequence[str], *, whole: bool = False
 ) -> Iterator[nw.DataFrame[Any]]:
-    """Yield columns of a frame in pieces, or in one piece, from a single evaluation.
+    """Yield columns of a frame from one evaluation, in one piece if `whole`.
 
-    This is the only function that evaluates a user's frame. Everything that is known of a row is
-    read here at once, because a lazy query may give other rows each time it is evaluated.
+    This is the only function that evaluates a user's frame. All columns of a row are read together,
+    because a lazy query may return other rows each time it is evaluated.
     """
     view = computed(lambda: view.select(*columns))
     if isinstance(view, nw.DataFrame):
@@ -190,10 +192,10 @@ def evaluate(
 
 
 def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
-    """Return the columns that hold numbers by their declared type, or have no type of their own.
+    """Return the columns whose declared type is numeric or unknown.
 
-    A column of an eager frame without any value counts as numeric: its engine has guessed the type,
-    and a single answer would change it. A lazy frame is not evaluated for that.
+    A column of an eager frame without any value is treated as numeric, because its engine guessed
+    the type and a single answer would change it. A lazy frame is not evaluated for this.
     """
     schema = computed(view.collect_schema)
     others = [name for name in columns if not schema[name].is_numeric()]
@@ -203,10 +205,10 @@ def numeric_columns(view: Frame, columns: Sequence[str]) -> set[str]:
 
 
 def check_numeric(view: Frame, columns: Sequence[str]) -> str | None:
-    """Return the first column of an eager frame that holds no numbers, None if there is none.
+    """Return the first non-numeric column of an eager frame, None if none.
 
-    Whether a lazy frame's column holds any value is only known when its rows are read. So encoders
-    ask again for each part of it.
+    Whether a column of a lazy frame contains any value is known only when its rows are read, so
+    encoders check each part of it again.
     """
     if isinstance(view, nw.LazyFrame):
         return None
@@ -215,14 +217,17 @@ def check_numeric(view: Frame, columns: Sequence[str]) -> str | None:
 
 
 def declared_values(frame: object, column: str, *, public: bool = False) -> tuple[Any, ...] | None:
-    """Return what a column's type declares: False and True, or :func:`declared_categories`."""
+    """Return the values that a column's type declares, None if it declares none.
+
+    A Boolean column declares False and True; for others see :func:`declared_categories`.
+    """
     if open_frame(frame, "data").collect_schema()[column] == nw.Boolean:
         return False, True
     return declared_categories(frame, column, public=public)
 
 
 def column_of(data: object, name: str) -> object:
-    """Return a Series of pandas or of another engine as a frame with one column, else None."""
+    """Return a Series of any engine as a frame, None for other data."""
     if isinstance(data, pd.Series):
         return data.to_frame(name)
     if isinstance(data, pd.DataFrame):
@@ -236,10 +241,11 @@ def declared_categories(
 ) -> tuple[Any, ...] | None:
     """Return the categories that a column declares, or None.
 
-    **Privacy.** A polars ``Enum`` is a list that somebody wrote, and holds no other value. All else
-    that lists categories may have got them from the values met (``astype("category")`` in pandas
-    and Dask, the ENUM that DuckDB makes of such a column), and nothing tells. These are taken where
-    it is `public` who has which value, and the values met are no secret.
+    **Privacy.** A polars ``Enum`` is a list of categories that somebody wrote, and its column
+    cannot contain any other value. Other categorical types may have taken their categories from the
+    values in the data (``astype("category")`` in pandas and Dask, the ENUM that DuckDB makes from
+    such a column), and this cannot be detected. Their categories are used only if the respondents'
+    values are `public`, because the values that occur are then not secret.
     """
     if isinstance(frame, pd.DataFrame):
         dtype = frame[column].dtype
@@ -254,9 +260,9 @@ def declared_categories(
 
 
 def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
-    """Return columns of any frame as a pandas frame, a lazy one collected once.
+    """Return columns of any frame as a pandas frame; collect a lazy frame once.
 
-    A pandas frame keeps its index and dtypes. From others null comes as None or NaN.
+    A pandas frame keeps its index and dtypes. Nulls of other frames become None or NaN.
     """
     if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
         places: Any = list(map(native.columns.get_loc, columns))
@@ -271,11 +277,11 @@ def collect(view: Frame, columns: Sequence[Any]) -> pd.DataFrame:
 def series_of(
     view: Frame, columns: Sequence[str], texts: Mapping[str, str]
 ) -> dict[str, pd.Series[Any]]:
-    """Return columns of any frame as pandas Series, a lazy frame collected once.
+    """Return columns of any frame as pandas Series; collect a lazy frame once.
 
-    Texts of other engines stay Python's: to make a pandas type of them takes as long as to read.
-    Entries of a column that have to be one of the `texts` are compared with it by the engine, where
-    the column's type is that of texts: others come as "".
+    Texts of other engines stay Python objects, because converting them to a pandas type would take
+    as long as reading them. `texts` gives the only valid entry of some columns. If such a column
+    has a text type, the engine makes the comparison, and all other entries are returned as "".
     """
     if isinstance(view, nw.DataFrame) and isinstance(native := view.to_native(), pd.DataFrame):
         return {name: native[name].reset_index(drop=True) for name in columns}
@@ -293,7 +299,7 @@ def series_of(
 
 
 def _series(array: NDArray[Any]) -> pd.Series[Any]:
-    """Return an array as a Series; entries that are arrays, and dates of any unit, are objects."""
+    """Return an array as a Series; nested arrays and dates become objects."""
     if array.ndim > 1 or array.dtype.kind in "mM":
         return pd.Series(list(array), dtype=object)
     return pd.Series(array, dtype=array.dtype, copy=False)
@@ -301,23 +307,24 @@ def _series(array: NDArray[Any]) -> pd.Series[Any]:
 
 PARTS = 48
 BATCH = 2**19
-"""The parts that frames of more rows than a batch are cut into."""
+"""Number of parts into which frames of more than `BATCH` rows are divided."""
 
 
 def whole_respondents(
     view: Frame, columns: Sequence[str], owner: str | None, *, whole: bool = False
 ) -> Iterator[nw.DataFrame[Any]]:
-    """Yield a frame in parts: all rows of a respondent are in one of them.
+    """Yield a frame in parts, each with all rows of its respondents.
 
-    Rows come in batches, from a lazy frame as its engine makes them. A hash of a respondent's name
-    says in which part a row is; without respondents a batch is one, or the `whole` frame is.
+    Rows are read in batches; the engine of a lazy frame determines the batches. A hash of the
+    respondent's name decides the part of a row. Without respondents each batch is a part, or the
+    entire frame if `whole`.
     """
     batches = evaluate(view, columns, whole=whole)
     ahead = list(islice(batches, 2))
     if whole or owner is None or (len(ahead) < 2 and sum(map(len, ahead)) <= BATCH):
         yield from chain(ahead, batches)
         return
-    # texts that many rows have in common are a number in each
+    # repeated texts are stored as category codes
     lazy = isinstance(view, nw.LazyFrame)
     schema = ahead[0].schema
     texts = [nw.col(n) for n in columns if lazy and n != owner and schema[n] == nw.String]
@@ -330,7 +337,7 @@ def whole_respondents(
         return [rows[start:stop] for start, stop in pairwise(ends.tolist())]
 
     parts = list(zip(*in_threads(cut, chain(ahead, batches)), strict=True))
-    # parts of few rows go together, as each takes a table of all pairs
+    # small parts are combined, because each part needs a table of all pairs
     rows = sum(len(piece) for part in parts for piece in part)
     together = max(1, PARTS * BATCH // max(2 * rows, 1))
     while parts:
@@ -339,9 +346,9 @@ def whole_respondents(
 
 
 def _pieces(view: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
-    """Yield a lazy frame in pieces, as its engine makes them."""
+    """Yield a lazy frame in the batches of its engine."""
     native = view.to_native()
-    # DuckDB has renamed the reader of its batches
+    # DuckDB renamed the method that reads batches
     reader = getattr(native, "to_arrow_reader", getattr(native, "fetch_record_batch", None))
     if hasattr(native, "collect_batches"):
         yield from map(nw.from_native, native.collect_batches(chunk_size=BATCH))
@@ -355,10 +362,10 @@ def _pieces(view: nw.LazyFrame[Any]) -> Iterator[nw.DataFrame[Any]]:
 
 
 def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Frame:
-    """Return a frame in which DuckDB has texts as their numbers among labels, others as null.
+    """Return a DuckDB frame with texts as enums of labels, other texts as null.
 
-    It groups these in three quarters of the time. A frame of another engine stays as it is, and so
-    does one of labels that are many, or hold what a query cannot.
+    Grouping enums takes three quarters of the time. A frame of another engine is returned
+    unchanged, and so is any frame if there are many labels or if a query cannot contain them.
     """
     written = ["'" + str(label).replace("'", "''") + "'" for label in labels]
     few = len(written) <= _MAX_NUMBERED and "".join(written).isprintable()
@@ -369,7 +376,7 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
 
 
 def _replaced(view: Frame, columns: Iterable[str], expression: Callable[[str], str]) -> Frame:
-    """Return a frame of DuckDB whose texts in some columns are replaced by an expression."""
+    """Return a DuckDB frame in which text columns are replaced by an expression."""
     schema = view.collect_schema()
     native = view.to_native()
     quoted = ['"' + n.replace('"', '""') + '"' for n in columns if schema[n] == nw.String]
@@ -381,13 +388,14 @@ def _replaced(view: Frame, columns: Iterable[str], expression: Callable[[str], s
 
 
 def grouped(view: Frame, columns: Sequence[str]) -> Frame:
-    """Return columns of a frame; rows of a lazy one that are alike leave its engine as a group.
+    """Return columns of a frame, with identical rows of a lazy frame grouped.
 
-    A combination may be there twice, with null here and NaN there, or with two counts.
+    A combination may occur in two groups, with null in one and NaN in the other, or with two
+    counts.
 
-    **Privacy.** Texts are equal if all their characters are, whatever the collation of the column.
-    An engine that took "a" and "A" for equal would put one of them in place of the other, and a
-    single row could decide which.
+    **Privacy.** Texts are equal only if all characters are equal, whatever the collation of the
+    column. An engine that treated "a" and "A" as equal would replace one by the other, and a single
+    row could decide which.
     """
     rows: Frame = computed(lambda: view.select(*columns))
     if not isinstance(rows, nw.LazyFrame):
@@ -401,12 +409,12 @@ def grouped(view: Frame, columns: Sequence[str]) -> Frame:
 
 
 def has_lists(columns: Iterable[object]) -> bool:
-    """Return whether one of some columns is, or was made of, the outcome of lists."""
+    """Return whether any column is, or was derived from, the outcome of lists."""
     return any(LIST_OUTCOME in str(name).casefold() for name in columns)
 
 
 def is_unordered(frame: object, columns: Sequence[str]) -> bool:
-    """Return whether a frame with these columns has the mark `ORDER_FROM`, either way."""
+    """Return whether a frame has the mark `ORDER_FROM` (column or ``attrs``)."""
     return ORDER_FROM in columns or isinstance(frame, pd.DataFrame) and ORDER_FROM in frame.attrs
 
 
@@ -417,38 +425,38 @@ def with_respondent_column(frame: object, respondent: object) -> object:
     levels = [] if respondent in frame.columns else list(frame.index.names)
     if levels.count(respondent) > 1:
         raise ValueError(
-            f"respondent={respondent!r} must name one index level, not several: rename the others."
+            f"respondent={respondent!r} must name one index level, not several. Rename the others."
         )
     return frame.reset_index(respondent) if respondent in levels else frame
 
 
 def check_stated(respondent: object) -> None:
-    """Refuse a unit of privacy that was left open."""
+    """Refuse a call that does not state the unit of privacy."""
     if respondent is UNSTATED:
         raise TypeError(
-            "respondent= must be stated, because it says whom epsilon protects: the column that "
-            "says who answered, or None if each comparison is a unit of its own."
+            "respondent= must be stated, because it defines the unit of privacy. Pass the column "
+            "that identifies the respondent, or None if each comparison is a separate unit."
         )
 
 
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
-    """Return the columns of data; refuse a formula that names others."""
+    """Return the columns of data; refuse a formula that names other columns."""
     present = column_names(open_frame(data, "data"))
     absent = first_absent(columns, present)
     if absent is not None:
-        raise ValueError(f"data has no column {absent!r}: the formula names columns of data.")
+        raise ValueError(f"data has no column {absent!r}. Correct the name in the formula.")
     return present
 
 
 def declared_items(
     frame: object, columns: Sequence[Any], items: object, *, public: bool = False
 ) -> tuple[Any, ...]:
-    """Return the items: those in `items`, else those that a form or the columns declare.
+    """Return the items from `items`, a conversion, or the types of the columns.
 
-    Where it is `public` who compared what, the categories of the columns will do.
+    If it is `public` who compared what, the categories of the columns are used.
 
-    **Privacy.** A form passes on the items of its own call, not those it met, and a frame that has
-    lost them is refused.
+    **Privacy.** A conversion passes on the items declared in its own call, not the items in the
+    data, and a frame that has lost them is refused.
     """
     if items is None and isinstance(frame, pd.DataFrame):
         items = frame.attrs.get(DECLARED)
@@ -464,6 +472,6 @@ def check_rows(rows: int, name: str = "frame") -> None:
     """Refuse an argument without rows, or without rows that count."""
     if not rows:
         raise ValueError(
-            f"{name} must have at least one row that counts: check the file that was read, and "
-            f"what was left out since."
+            f"{name} must have at least one row that counts. Check the file that was read and any "
+            f"filters applied since."
         )

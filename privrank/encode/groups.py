@@ -1,4 +1,4 @@
-"""Samples that are to be compared: encoded one by one, their sizes public unless said otherwise."""
+"""Encode samples to compare; their sizes are public unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ def encode_samples(
 ) -> EncodedGroups:
     """Validate one frame of rankings, or one Series of choices, per sample.
 
-    Given the samples, their names and the arguments of :class:`privrank.ClosenessTest`; `secret` is
-    whether who is in which sample is protected, so that no sample can be too small.
+    `names` are the names of the samples; for the other arguments see
+    :class:`privrank.ClosenessTest`. With `secret`, membership in the samples is protected, and no
+    sample is refused for its size.
     """
     paired = check_flag("paired", paired)
     shared, gaps = as_declared(ties, missing)
@@ -64,7 +65,7 @@ def encode_samples(
     chosen = all(column is not None for column in series)
     if chosen and respondent is not None and not paired:
         raise ValueError(
-            "respondent= needs a frame: use from_formula('choice ~ group', data, respondent=...)."
+            "respondent= needs a frame. Use from_formula('choice ~ group', data, respondent=...)."
         )
     check_paired(paired, secret, respondent, len(samples), max_rows)
     if chosen:
@@ -105,7 +106,7 @@ def _rankings_of(
 ) -> list[tuple[Any, SampleRules]]:
     """Return the views of frames of rankings and the rules of their rows.
 
-    The items of the first sample are those of the others.
+    All samples have the items of the first sample.
     """
     options: dict[str, Any] = {
         "respondent": respondent,
@@ -122,12 +123,12 @@ def _rankings_of(
 def against_answers(
     encoded: EncodedSample, null: NullModel, null_nobs: object, null_noise: object
 ) -> EncodedGroups:
-    """Return a sample beside the answers from which a null hypothesis was estimated.
+    """Return a sample and the answers behind an estimated null, as two groups.
 
     Notes
     -----
-    **Privacy.** Those answers are public, so that the sample's units are the only ones to protect;
-    what protects the units of both protects these.
+    **Privacy.** The answers behind the null are public, so only the units of the sample need
+    protection. A mechanism that protects the units of both groups protects these.
     """
     sample = encoded.sample
     counts = answers_behind(null, sample, null_nobs, null_noise)
@@ -141,8 +142,8 @@ def encode_count_tables(counts: object, categories: object) -> EncodedGroups:
     """Validate counts by category for each group; one counted choice is the unit."""
     if not isinstance(counts, Mapping | pd.DataFrame) or len(counts.keys()) < 2:
         raise TypeError(
-            "counts must map at least two groups to their counts by category, as a mapping of "
-            "mappings or a frame with one column per group does."
+            "counts must give the counts by category of at least two groups. Pass a mapping of "
+            "mappings, or a frame with one column per group."
         )
     names = check_items(list(counts.keys()), "groups")
     return _joined(
@@ -158,20 +159,20 @@ def groups_of_formula(
     secret: bool,
     paired: bool,
 ) -> EncodedGroups:
-    """Encode what a formula names: ``"a + b + c ~ group"`` or ``"choice ~ group"``.
+    """Encode the samples of a formula such as ``"choice ~ group"``.
 
-    Declared groups that nobody is in are left out where that is public, and the column may say
-    which there are.
+    The left side names one column of choices, or item columns as in ``"a + b + c ~ group"``. If
+    group membership is public, declared groups without units are left out, and the column may
 
-    **Privacy.** Where who is in which group is `secret`, so are the sizes of the groups: a group
-    may be of any size, even empty, and nothing that is said depends on it.
+    **Privacy.** If group membership is `secret`, the sizes of the groups are also secret. A group
+    may then have any size, even zero, and no message depends on it.
     """
     parsed = parse(formula)
     paired = check_flag("paired", paired)
     if len(parsed.right) != 1 or not parsed.intercept:
         raise ValueError(
-            f"formula must name one column of groups on its right, as in 'a + b + c ~ group', "
-            f"got {formula!r}."
+            f"formula must name one column of groups on its right, got {formula!r}. An example is "
+            f"'a + b + c ~ group'."
         )
     options = formula_options(parsed.left, arguments, {"levels"}, "closeness")
     levels: Any = options.pop("levels", None)
@@ -181,7 +182,7 @@ def groups_of_formula(
     frames.check_named(frame, [*parsed.left, group])
     if len(parsed.left) == 1 and options.get("categories") is None:
         options["categories"] = frames.declared_values(frame, parsed.left[0])
-    # which groups there are is declared, or public and a property of the column
+    # the groups are declared, or they are public and a property of the column
     if levels is None:
         levels = frames.declared_values(frame, group, public=not secret)
     if levels is None:
@@ -189,12 +190,12 @@ def groups_of_formula(
     labels = check_items(levels, "levels")
     view, rules = rules_of_columns(frame, parsed.left, options)
     reading = read_samples(view, rules, Groups(group, labels, paired))
-    # of public groups those without rows are left out
+    # public groups without rows are left out
     met = [k for k in range(len(labels)) if reading.nobs[k] or secret]
     if len(met) < 2:
         raise ValueError(
-            f"at least two groups of column {group!r} must have units, and {len(met)} of those "
-            f"declared has any: declare the groups that are in the data with levels=."
+            f"at least two groups of column {group!r} must have units, but only {len(met)} of the "
+            f"declared groups has any. Declare the groups in the data with levels=."
         )
     check_paired(paired, secret, respondent, len(met), options.get("max_rows", 1))
     # the rows of both groups are in the order of the same respondents
@@ -205,14 +206,15 @@ def groups_of_formula(
 
 
 def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> IntArray | None:
-    """Return the partners of paired respondents; of separate ones, refuse any that are shared.
+    """Return the partners of paired respondents; if unpaired, refuse shared ones.
 
-    Given the names of two frames' respondents. A partner is the place in the second sample of each
-    respondent of the first, as a fit takes them: in the order of the numbers of their names.
+    `names` are the names of the respondents of two frames. The partner of a respondent of the first
+    sample is a position in the second sample. Both samples are in the order in which a fit takes
+    them: by the hashes of the names.
 
     Notes
     -----
-    **Privacy.** Errors say nothing of who answered where, nor of how many did once only.
+    **Privacy.** Messages reveal neither who answered in which sample nor how many answered once.
     """
     numbered = [np.argsort(coding.numbers_of_names(one), kind="stable") for one in names]
     (kind, first), (other, second) = (
@@ -220,14 +222,14 @@ def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> In
     )
     if kind != other and len(first) and len(second):
         raise TypeError(
-            f"column {respondent!r} must name the respondents of both samples by the same type, "
-            f"texts, numbers or dates. Cast it to text in both."
+            f"column {respondent!r} must name the respondents of both samples by the same type: "
+            f"texts, numbers or dates. Cast it to text in both samples."
         )
     if not paired:
         check_separate(bool(first.isin(second).any()), respondent)
         return None
     place = second.get_indexer(first)
-    # as many in both and everyone found: the same respondents
+    # equal numbers, and each respondent found: the same respondents
     check_matched(len(first) == len(second) and bool((place >= 0).all()), respondent)
     return np.asarray(place, dtype=np.int64)
 
@@ -239,25 +241,25 @@ def _joined(
     place: IntArray | None = None,
     column: str = "",
 ) -> EncodedGroups:
-    """Join samples of the same items; with the partners of the first's units they are pairs.
+    """Join samples of the same items; with partners in `place` they are paired.
 
-    **Privacy.** Where the sizes of the groups are `secret`, nothing depends on them.
+    **Privacy.** If the sizes of the groups are `secret`, nothing depends on them.
     """
     first = parts[0].sample
     for part in parts[1:]:
         if part.sample.items != first.items:
             raise ValueError(
-                "the samples must have the same items, or categories, in the same order: declare "
+                "the samples must have the same items, or categories, in the same order. Declare "
                 "them with items=."
             )
     for name, part in zip(names, parts, strict=True):
         if part.sample.nobs < MIN_UNITS and not secret:
             raise ValueError(
                 f"every group must have at least two units, and group {str(name)!r} has "
-                f"{part.sample.nobs}: leave it out with its rows, or collect more answers."
+                f"{part.sample.nobs}. Collect more answers, or leave out the group and its rows."
             )
     total = enough(sum(part.sample.nobs for part in parts))
-    # sizes are public facts unless who is in which group is protected
+    # sizes are public facts unless group membership is protected
     groups = tuple(
         (str(name), None if secret else part.sample.nobs)
         for name, part in zip(names, parts, strict=True)

@@ -1,7 +1,7 @@
-"""The forms that comparisons come in, each read as one row per comparison.
+"""Read each form of comparison data as one row per comparison.
 
-Two items, the outcome, who answered, how often: a wide frame is melted to that, a matrix stacked.
-Messages name arguments, columns and rules, never a cell's value.
+A row contains two items, the outcome, the respondent and a count. Wide frames are melted and
+matrices are stacked to this form. Messages name arguments, columns and rules, never a cell's value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _compared(
     person: pd.Series[Any] | pd.Index | None,
     counts: IntArray | None = None,
 ) -> pd.DataFrame:
-    """Return a comparisons frame, given by row two items, the outcome, who answered, how often."""
+    """Return a comparisons frame from items, outcome, respondent and count."""
     kind = pd.CategoricalDtype(list(labels))
     columns: dict[str, Any] = {} if person is None else {"respondent": person.array}
     columns |= {
@@ -55,13 +55,13 @@ def answered(
     labels: Names,
     index: pd.Index,
 ) -> pd.DataFrame:
-    """Return the answers of a table with a row per respondent and a column per pair.
+    """Return the answers of a table with rows per respondent, columns per pair.
 
-    Questions not answered have no row, but whoever answered none keeps the first.
+    Unanswered questions have no row, except that a respondent without answers keeps the first.
     """
     person = index if columns.owners else pd.RangeIndex(len(outcome))
     given = ~np.isnan(outcome)
-    # a respondent without any answer keeps the first question, so that their number stays
+    # a respondent without answers keeps the first question to preserve the number of respondents
     codes, _ = pd.factorize(person)
     some = np.bincount(codes, given.any(axis=1)) > 0
     given[np.unique(codes, return_index=True)[1][~some], 0] = True
@@ -78,8 +78,8 @@ def read_wide(
     if distinct and len({frozenset(pair) for pair in questions.values()}) < len(questions):
         raise ValueError(
             "form='wide' must have one column per pair, and at least one pair has two, in the same "
-            "or in both orders: leave one out of pairs=, or use distinct_pairs=False if they are "
-            "questions of their own."
+            "or in both orders. Leave one out of pairs=. If they are separate questions, use "
+            "distinct_pairs=False."
         )
     first, second = np.array(list(questions.values())).T
     meaning = check_codes(codes)
@@ -93,7 +93,7 @@ def read_wide(
 def read_long_pairs(
     columns: OpenedFrame, named: dict[str, str], outcome: str, counts: str | None, codes: object
 ) -> pd.DataFrame:
-    """Read one row per comparison, with an answer in codes that are declared."""
+    """Read one row per comparison, with an answer in declared codes."""
     meaning = check_codes(codes)
     table, labels, (first, second) = _read_pairs(
         columns, named, {"outcome": outcome, "counts": counts}
@@ -105,10 +105,10 @@ def read_long_pairs(
 def read_decided(
     columns: OpenedFrame, named: dict[str, str], ties: object, counts: str | None
 ) -> pd.DataFrame:
-    """Read one row per comparison, with the item preferred and the other one.
+    """Read one row per comparison, with the preferred item and the other item.
 
-    The items come in the order of `labels`: with the winner in front, which item a row names first,
-    a public fact under a public design, would be the answer.
+    Within a row, items are in the order of `labels`. Under a public design it is public which item
+    a row names first, so naming the winner first would publish the answer.
     """
     tied = _column_of_ties(ties)
     table, labels, codes = _read_pairs(columns, named, {"ties": tied, "counts": counts})
@@ -120,8 +120,8 @@ def read_decided(
         decided = np.array([*flags, np.nan])[key.codes]
         if np.isnan(decided).any():
             raise ValueError(
-                f"column {tied!r} must say of every row whether it is a tie, with True or False, "
-                f"or 1 and 0: recode it, and give rows without an answer as form='long'."
+                f"column {tied!r} must state for every row whether it is a tie, as True or False, "
+                f"or 1 or 0. Recode it. Use form='long' if rows may have no answer."
             )
         outcome = np.where(decided == 0.0, 0.0, outcome)
     return _compared(labels, low, high, outcome, columns.person(table), _whole(table, counts))
@@ -130,19 +130,19 @@ def read_decided(
 def read_counts(
     columns: OpenedFrame, named: dict[str, str], won: dict[str, str], ties: object, distinct: bool
 ) -> pd.DataFrame:
-    """Read one row per pair, with how often each item was preferred and how often they tied."""
+    """Read one row per pair with the numbers of wins of each item and of ties."""
     others = {**won, "ties": _column_of_ties(ties)}
     table, labels, (first, second) = _read_pairs(columns, named, others)
     person = columns.person(table)
     sign: Any = np.ones(len(first))
-    if distinct:  # a pair has one row, whose first item may be the one that won
+    if distinct:  # a pair has one row, and its first item may be the winner
         first, second, sign = in_order(first, second)
         who = 0 if person is None else pd.factorize(person)[0]
         if pd.DataFrame({"first": first, "second": second, "who": who}).duplicated().any():
             raise ValueError(
                 "form='counts' must have one row per pair, and at least one pair has two, in the "
-                "same or in both orders: add up what is there twice, or use distinct_pairs=False "
-                "if all rows count, as home and guest games do."
+                "same or in both orders. Add up the repeated rows. If they are separate "
+                "comparisons, such as home and away games, use distinct_pairs=False."
             )
     numbers = [coding.whole_counts(table[n], n) for n in others.values() if n is not None]
     kinds = [sign, -sign, np.zeros(len(first))][: len(numbers)]
@@ -154,7 +154,7 @@ def read_counts(
 
 
 def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
-    """Read a square matrix of how often the item of a row was preferred to that of a column."""
+    """Read a square matrix: how often a row's item beat a column's item."""
     wins, labels = _square(frame, items, "frame")
     low, high = np.triu_indices(len(labels), k=1)
     counts = {1.0: wins[low, high], -1.0: wins[high, low]}
@@ -162,8 +162,8 @@ def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
         shared, _ = _square(ties, labels, "ties")
         if (shared != shared.T).any():
             raise ValueError(
-                "ties must be a symmetric matrix, with how often two items tied in both of their "
-                "cells: use (t + t.T) for a triangle t."
+                "ties must be a symmetric matrix, with the number of ties of two items in both of "
+                "their cells. Use (t + t.T) for a triangular matrix t."
             )
         counts[0.0] = shared[low, high]
     every = np.repeat(np.arange(len(low)), len(counts))
@@ -185,27 +185,28 @@ def _column_of_ties(ties: object) -> Any:
 def _read_pairs(
     columns: OpenedFrame, named: dict[str, str], others: dict[str, str | None]
 ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
-    """Return rows that name two items each; refuse counts and ties that nothing uses."""
+    """Return rows that name two items; refuse unused columns of counts and ties."""
     table, labels, codes = columns.collect_rows(named, others)
     refuse_unused(columns.names, list(table.columns))
     if "ties" in others and others["ties"] is None and "ties" in columns.names:
         raise ValueError(
-            "frame has a column 'ties' that nothing uses: name it with ties='ties' if it says "
-            "where ties are, else drop it."
+            "frame has a column 'ties' that is not used. If it marks ties, use ties='ties'; if "
+            "not, drop the column."
         )
     check_apart(codes[0], codes[1], named.values())
     return table, labels, codes
 
 
 def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
-    """Return a square matrix of counts with its items, in the order of `items` if given.
+    """Return a square matrix of counts and its items, in the order of `items`.
 
-    Rows are named by a column of text or by a pandas index; else they are in the columns' order.
+    Rows are named by a column of text or by a pandas index; without either, rows are in the order
+    of the columns.
     """
     if isinstance(matrix, np.ndarray):
         if items is None:
             raise ValueError(
-                "items must be declared for an array: pass items=[...] in the order of its rows."
+                "items must be declared for an array. Pass items=[...] in the order of its rows."
             )
         matrix = pd.DataFrame(matrix if matrix.ndim == 2 else [])
         if len(matrix.columns) == len(check_items(items)):
@@ -217,60 +218,61 @@ def _square(matrix: object, items: object, name: str) -> tuple[IntArray, Names]:
         frames.open_frame(table, name), names
     )
     text = [column for column in names if column not in numeric]
-    # rows are named by a column of text, by the index, or, without either, as the columns are
+    # rows are named by a column of text or by the index; without either, like the columns
     if len(text) == 1 and len(names) == len(table) + 1:
         table = table.set_index(text[0])
     elif len(names) == len(table) and table.index.equals(pd.RangeIndex(len(table))):
         table = table.set_axis(names)
     labels = check_items(tuple(table.columns) if items is None else items)
     wanted = [str(label) for label in labels]
-    # as objects, since a text may hold half a character
+    # use objects, because a text may contain half a surrogate pair
     table.index, table.columns = (
         pd.Index(list(map(str, names)), dtype=object) for names in (table.index, table.columns)
     )
     if not sorted(table.index) == sorted(table.columns) == sorted(wanted):
         raise ValueError(
             f"{name} must be a square matrix with one row and one column for each of the "
-            f"{len(labels)} items: list them with items=[...], and name the rows as the columns, "
-            f"in the index of a pandas frame or in a column of text."
+            f"{len(labels)} items. List the items with items=[...]. Give the rows the same names "
+            f"as the columns, in the index of a pandas frame or in a column of text."
         )
     cells = table.loc[wanted, wanted]
     counts = np.column_stack([coding.real_numbers(cells[label]) for label in wanted])
     if np.nan_to_num(np.diagonal(counts)).any():
         raise ValueError(
-            f"{name} must hold 0 on the diagonal, where an item would meet itself: write 0 there."
+            f"{name} must have zeros on the diagonal, because items are not compared with "
+            f"themselves. Set the diagonal to 0."
         )
     np.fill_diagonal(counts, 0.0)
     if not coding.are_counts(counts):
         raise ValueError(
-            f"{name} must hold whole numbers of at least 0, and 0 where two items never met: for "
-            f"ties that count half a win to each, give the wins alone and the numbers of ties as "
-            f"another matrix with ties=."
+            f"{name} must hold whole numbers of at least 0, and 0 for items never compared. If "
+            f"ties were counted as half wins, pass the wins alone, and the numbers of ties as a "
+            f"second matrix with ties=."
         )
     return counts.astype(np.int64), labels
 
 
 def check_codes(codes: object) -> dict[Any, float]:
-    """Return which outcome an answer means by `codes`; None is 1, -1 and 0."""
+    """Return the outcome of each answer in `codes`; by default 1, -1 and 0."""
     given: Any = CONVENTION if codes is None else codes
     known = isinstance(given, Mapping) and given.keys() <= CONVENTION.keys()
     if not known or ("first" in given) != ("second" in given):
         raise ValueError(
-            "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}, without "
-            "'tie' if there are none, and without 'first' and 'second' if an answer is the name "
-            "of the item preferred."
+            "codes must be a mapping {'first': answer, 'second': answer, 'tie': answer}. Leave out "
+            "'tie' if there are no ties. Leave out 'first' and 'second' if an answer is the name "
+            "of the preferred item."
         )
     answers = [
         (answer, float(CONVENTION[word]))
         for word, value in given.items()
         for answer in (value if isinstance(value, list | tuple | set) else [value])
     ]
-    # x != x holds for NaN alone
+    # x != x is true only for NaN
     fit = all(isinstance(answer, str | bool | np.bool_ | Real) for answer, _ in answers)
     if not fit or len(dict(answers)) < len(answers) or any(x != x for x, _ in answers):
         raise ValueError(
-            "codes must be distinct texts or numbers: a missing value always means that there is "
-            "no answer, and needs no code."
+            "codes must be distinct texts or numbers. Leave out missing values, which always mean "
+            "that a question was not answered."
         )
     return dict(answers)
 
@@ -282,11 +284,11 @@ def _outcomes(
     second: IntArray,
     labels: Names,
 ) -> FloatArray:
-    """Return the outcomes that a column's answers mean, NaN where one is missing.
+    """Return the outcomes of a column's answers, NaN for missing answers.
 
-    Where no code says which item was preferred, an answer may be the item's name.
+    If the codes leave out ``"first"`` and ``"second"``, an answer may be the name of an item.
     """
-    # each distinct answer is looked up once; a missing one, code -1, reads the NaN put last
+    # each distinct answer is looked up once; a missing one, code -1, reads the NaN at the end
     key = coding.key_of(values)
     outcomes = [meaning.get(answer, np.inf) for answer in key.values.tolist()]
     outcome = np.array([*outcomes, np.nan])[key.codes]
@@ -297,16 +299,16 @@ def _outcomes(
     if np.isinf(outcome).any():
         if by_name:
             raise ValueError(
-                f"column {values.name!r} must hold names of the pair's items, answers that codes= "
-                f"declares, or missing values only. At least one entry is none of these. Declare "
-                f"ties with codes={{'tie': ...}}, and recode other answers, for example with "
-                f"frame.replace('^I prefer ', '', regex=True)."
+                f"column {values.name!r} must hold only names of the pair's items, answers that "
+                f"codes= declares, or missing values. Declare ties with codes={{'tie': ...}}. "
+                f"Recode other answers, for example with frame.replace('^I prefer ', '', "
+                f"regex=True)."
             )
         raise ValueError(
-            f"column {values.name!r} must hold answers that codes= declares or missing values "
-            f"only, and at least one entry is neither. Declare all answers with codes={{'first': "
-            f"..., 'second': ..., 'tie': ...}}, or recode the others with frame.replace(...). "
-            f"Without codes= the answers are 1, -1 and 0."
+            f"column {values.name!r} must hold only answers that codes= declares or missing "
+            f"values. Declare all answers with codes={{'first': ..., 'second': ..., 'tie': ...}}, "
+            f"or recode the others with frame.replace(...). Without codes= the answers are 1, -1 "
+            f"and 0."
         )
     return outcome
 
@@ -314,16 +316,16 @@ def _outcomes(
 def pairs_of_columns(
     columns: OpenedFrame, pairs: Any, sep: object
 ) -> tuple[dict[Any, Pair], Names]:
-    """Return which column asks for which pair, as places among the items, and the items."""
+    """Return the pair of each column, as positions among items, and the items."""
     if (pairs is None) == (sep is None):
         raise ValueError(
-            "form='wide' needs to know which column asks for which pair, in one way: with "
-            "pairs={'column': (item, item), ...}, or with sep= if the columns are named by two "
-            "items and what stands between them."
+            "form='wide' needs the pair of each column from exactly one argument. Use "
+            "pairs={'column': (item, item), ...}, or sep= if a column name consists of two items "
+            "with a separator between them."
         )
     if sep is not None:
         if not isinstance(sep, str) or not sep:
-            raise ValueError("sep must be the text between two names of items in that of a column.")
+            raise ValueError("sep must be the text between the two item names in a column name.")
         pairs = {name: tuple(name.split(sep)) for name in columns.others if sep in str(name)}
     named = list(pairs.values()) if isinstance(pairs, Mapping) else []
     two = all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in named)
@@ -331,19 +333,19 @@ def pairs_of_columns(
     if not named or not hashed or any(first == second for first, second in named):
         raise ValueError(
             "pairs must be a mapping {'column': (item, item), ...} with two different items for "
-            "each column: sep= makes one if it stands once in the name of each column that asks "
-            "for a pair, and in no other."
+            "each column. Use sep= instead if a separator occurs once in the name of each column "
+            "that asks about a pair, and in no other."
             if sep is None
-            else "sep must stand once in the name of each column that asks for a pair, between two "
-            "different items, and in no other: write it as the columns do, or give pairs=."
+            else "sep must occur once in the name of each column that asks about a pair, between "
+            "two different items, and in no other. Write it as in the column names, or pass pairs=."
         )
     met = tuple(dict.fromkeys(item for pair in named for item in pair))
     labels = check_items(met if columns.items is None else columns.items)
-    # names of columns are texts, also where items are numbers
+    # column names are texts, even if items are numbers
     place = {str(label): k for k, label in enumerate(labels)}
     if not set(map(str, met)) <= place.keys():
         raise ValueError(
-            "pairs, or names of columns around sep=, must be of declared items only: list all of "
-            "them in items=[...], and check their names there."
+            "pairs, or the names around sep= in column names, must be declared items. List all "
+            "items in items=[...], and check their names."
         )
     return {name: (place[str(a)], place[str(b)]) for name, (a, b) in pairs.items()}, labels

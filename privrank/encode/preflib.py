@@ -1,4 +1,7 @@
-"""Rankings from PrefLib's text files. Public data in, a rankings frame out; nothing is released."""
+"""Read rankings from PrefLib's text files.
+
+The data are public; a rankings frame is returned, and nothing is released.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from numpy.typing import NDArray
 ENDINGS = (".soc", ".soi", ".toc", ".toi", ".cat")
 
 MAX_VOTERS = 10**8
-"""More rankings than that are no survey, and would not fit into memory"""
+"""Largest number of rankings in a file; more would not fit into memory."""
 
 _GROUP = re.compile(r"\{([\d,\s]*)\}|(\d+)")
 _ORDER = re.compile(r"(?:(?:\{\s*(?:\d+(?:\s*,\s*\d+)*\s*)?\}|\d+)(?:\s*,\s*(?!$)|$))*")
@@ -24,38 +27,38 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
     Parameters
     ----------
     path : str or Path
-        A file that ends in ``.soc`` or ``.toc`` (complete orders, strict or with ties), ``.soi``
-        or ``.toi`` (incomplete orders) or ``.cat`` (alternatives by category, such as *yes* and
-        *no*), in the format with a header of lines that begin with ``#``.
+        A file with the ending ``.soc`` or ``.toc`` (complete orders, strict or with ties),
+        ``.soi`` or ``.toi`` (incomplete orders) or ``.cat`` (alternatives by category, such as
+        *yes* and *no*), in the format whose header lines begin with ``#``.
 
     Returns
     -------
     pandas.DataFrame
-        One row per voter, those of one order next to each other as in the file, and one column per
-        alternative, named as in the file, holding its rank. Alternatives that share a place have
-        the same rank (1, 2, 2, 4), and so do those in one category; one that a voter leaves out
-        has NaN. The ranks of ``.soc`` files are int64, others float64.
+        One row per voter and one column per alternative with its rank. Columns are named as in the
+        file, and voters with the same order are adjacent as in the file. Tied alternatives have the
+        same rank (1, 2, 2, 4), and so do alternatives in the same category. An alternative that a
+        voter leaves out has NaN. The ranks of ``.soc`` files are int64, all others float64.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     TypeError, ValueError
-        For a path that is none, a file of another kind, or one that contradicts itself. The
-        message names the file and the line.
+        If `path` is not a path, or the file has another format or contradicts itself. The message
+        names the file and the line.
 
     See Also
     --------
-    privrank.as_rankings : Reads rankings of other forms.
+    privrank.as_rankings : Convert rankings of other forms.
 
     Notes
     -----
     Categories are ranked in the order of their numbers in the header, the first one best, as
     PrefLib lists them. Their names are not part of the frame.
 
-    Rankings with ties or missing items go to `PrivateRankAggregation` with ``ties=True`` and
-    ``missing=``, or through `as_rankings`, whose notes say which tests allow it, to be completed at
-    random.
+    Pass rankings with ties or missing items to `PrivateRankAggregation` with ``ties=True`` and
+    ``missing=``. Alternatively, `as_rankings` completes them at random; its notes list the tests
+    for which this is valid.
 
     References
     ----------
@@ -85,13 +88,13 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
     name = repr(file.name)
     if ending not in ENDINGS:
         raise ValueError(
-            f"{name} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, as PrefLib's files of "
-            f"orders and categories do."
+            f"{name} must be a PrefLib file of orders or categories, with the ending "
+            f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}."
         )
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").split("\n")]
     except ValueError:
-        raise ValueError(f"{name} must be a text file in UTF-8, as PrefLib's files are.") from None
+        raise ValueError(f"{name} must be a text file in UTF-8, like all PrefLib files.") from None
     facts: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):
@@ -110,7 +113,7 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
             tied = ending in (".soc", ".soi") and "{" in order
             if tied or (ending in (".soc", ".toc") and np.isnan(ranks).any()):
                 raise ValueError(
-                    f"line {number} of {name} must be a strict order in .soc and .soi files and a "
+                    f"line {number} of {name} must be a strict order in .soc and .soi files, and a "
                     f"complete order in .soc and .toc files."
                 )
             counts.append(_number(count))
@@ -119,28 +122,28 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
         raise ValueError(f"{name} must hold at least one order and at most {MAX_VOTERS:,} orders.")
     if sum(counts) != _number(facts.get("NUMBER VOTERS", str(sum(counts)))):
         raise ValueError(
-            f"{name} must hold as many orders as its header says voters. It seems to be cut off: "
-            f"download it anew."
+            f"{name} must hold as many orders as the number of voters in its header. The file may "
+            f"be truncated; download it again."
         )
     ranks = np.repeat(np.array(orders), counts, axis=0)
-    # only complete strict orders have ranks that are whole numbers throughout
+    # only files of complete strict orders never contain NaN
     return pd.DataFrame(
         ranks.astype(np.int64) if ending == ".soc" else ranks, columns=pd.Index(items)
     )
 
 
 def _malformed(number: int, name: str, m: int, categories: int | None) -> ValueError:
-    """Return the refusal of a line that is no order, or no list of categories."""
+    """Return the error for a line that is not an order or list of categories."""
     if categories is not None:
         return ValueError(
             f"line {number} of {name} must be a number of voters, a colon and {categories} "
-            f"categories of numbers from 1 to {m}, each at most once. Categories are in braces, "
-            f"as in '12: {{1,3}},{{}}'."
+            f"categories of numbers from 1 to {m}, each at most once. Put categories in braces, "
+            f"for example '12: {{1,3}},{{}}'."
         )
     return ValueError(
         f"line {number} of {name} must be a number of voters, a colon and an order of numbers "
-        f"from 1 to {m}, each at most once. Those that share a place are in braces, as in "
-        f"'12: 2,{{1,3}}'. Files from before 2022 have another form: download them anew."
+        f"from 1 to {m}, each at most once. Put tied numbers in braces, for example "
+        f"'12: 2,{{1,3}}'. Files from before 2022 have another format; download them again."
     )
 
 
@@ -166,20 +169,22 @@ def _items(facts: dict[str, str], name: str) -> list[str]:
     if m < 1 or len(names) != m or min(names) != 1 or max(names) != m:
         raise ValueError(
             f"{name} must begin with lines '# NUMBER ALTERNATIVES: m' and '# ALTERNATIVE NAME i: "
-            f"name' for i from 1 to m, as PrefLib's files since 2022 do."
+            f"name' for i from 1 to m. Download files from before 2022 again in the new format."
         )
     items = [names[i] for i in range(1, m + 1)]
     if "" in items or len(set(items)) < m:
         raise ValueError(
-            f"{name} must name every alternative, each differently, as the names become columns."
+            f"{name} must have a distinct name for every alternative, because the names become "
+            f"columns."
         )
     return items
 
 
 def _ranks(order: str, m: int, categories: int | None) -> NDArray[np.float64] | None:
-    """Return the rank of each alternative in an order such as '2,{1,3}', None if it is none.
+    """Return the rank of each alternative in an order such as '2,{1,3}'.
 
-    Given a number of categories, one that has so many groups, some of which may be empty.
+    Returns None if the text is not an order. With `categories`, the order must have that many
+    groups, some of which may be empty.
     """
     if not _ORDER.fullmatch(order):
         return None
@@ -194,6 +199,6 @@ def _ranks(order: str, m: int, categories: int | None) -> NDArray[np.float64] | 
             if not 1 <= item <= m or not np.isnan(ranks[item - 1]):
                 return None
             ranks[item - 1] = rank
-        # those who share a place have the rank of the first, and the next one theirs
+        # tied alternatives share the smallest rank, and the next group continues after them
         rank += len(group)
     return ranks

@@ -1,10 +1,11 @@
-"""From the usual forms of ranking data to a rankings frame: one row per ranking, ranks 1..m.
+"""Convert the usual forms of ranking data to a rankings frame.
 
-A conversion releases nothing and protects nothing: frame in, frame out. Each ranking is made from
-its own row (or rows) and random numbers of its own, and none is dropped. So frames that differ in
-one ranking become rankings frames that, with the same random numbers, differ in one row: what a fit
-guarantees for the result's rows it guarantees for the frame's rankings. Messages name arguments,
-columns and rules, never a cell's value.
+A rankings frame has one row per ranking, with ranks 1 to m. A conversion takes a frame and returns
+a frame; it releases and protects nothing. Each ranking is made from its own row (or rows) and its
+own random numbers, and no ranking is dropped. So frames that differ in one ranking become rankings
+frames that, with the same random numbers, differ in one row. A fit's guarantee for the rows of the
+result therefore holds for the rankings of the frame. Messages name arguments, columns and rules,
+never a cell's value.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ Ties = Literal["refuse", "random"]
 Missing = Literal["refuse", "bottom", "random"]
 
 Ranked = tuple[FloatArray, Names, pd.Index]
-"""Ranks by ranking and item, NaN where one is missing, the items, and whose rankings these are."""
+"""Ranks by ranking and item (NaN if missing), the items, and the respondents or index."""
 
 _NO_RANKS = (
-    "rankings must hold ranks from 1 (best) to {}, the number of items (2.5 for two that share the "
-    "places 2 and 3), and at least one cell does not: recode it, or name the item columns with "
+    "rankings must hold ranks from 1 (best) to {}, the number of items (2.5 for a tie of ranks 2 "
+    "and 3), and at least one cell does not. Recode such cells, or name the item columns with "
     "items=[...]."
 )
 MESSAGES = {
-    "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at least "
-    "one has a tie: use ties='random' if they are tied.",
-    "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is incomplete: "
-    "use missing='random' if the places of the missing items are unknown, missing='bottom' if they "
-    "come after the others.",
+    "ties": "rankings must have each of the ranks 1 to {} at most once in every row, and at least "
+    "one row has a tie. Use ties='random' if items may share a rank.",
+    "gaps": "rankings must have the ranks 1 to {} in every row, and at least one row is "
+    "incomplete. Use missing='bottom' if missing items rank after the others, or "
+    "missing='random' if their ranks are unknown.",
     "unknown": "random",
 }
-"""Refusals of ties and of gaps by `as_rankings`, and its word for places that are not known."""
+"""Messages of `as_rankings` about ties and missing ranks, and its word for unknown ranks."""
 
 _EMPTY = (
-    "missing='bottom' says that items without a rank come after the others, and at least one "
-    "ranking leaves out a rank above them. Number the ranked items from 1, or use missing={!r} if "
-    "the places of the others are not known."
+    "missing='bottom' declares that items without a rank come after the others, and at least one "
+    "ranking leaves out a rank above them. Number the ranked items from 1. If the ranks of the "
+    "other items are unknown, use missing={!r}."
 )
 
 
@@ -64,98 +65,102 @@ def as_rankings(
     missing: Missing = "refuse",
     rng: np.random.Generator | None = None,
 ) -> pd.DataFrame:
-    """Convert ranking data to a rankings frame, and complete it if asked to.
+    """Convert ranking data to a rankings frame, optionally completing it.
 
     Parameters
     ----------
     frame : data frame
-        Ranking data in one of three forms; any frame narwhals supports.
+        Ranking data in any of three forms; any frame narwhals supports.
     form : {"ranks", "rankings", "orders", "long"}
         - ``"ranks"`` or ``"rankings"``: one row per ranking, one column per item with its rank.
-        - ``"orders"``: one row per ranking and one column per place, best first, holding the name
-          of the item in that place.
-        - ``"long"``: one row per ranking and item, holding the item's name and its rank.
+        - ``"orders"``: one row per ranking and one column per rank, best first; a cell contains the
+          name of the item with that rank.
+        - ``"long"``: one row per ranking and item, with the item's name and its rank.
     items : sequence of str or int, optional
-        The items, in the order of the result's columns. By default, for ``"ranks"`` all columns but
-        the respondent's; the other forms need them, unless columns of polars Enums name them.
+        The items, in the order of the result's columns. By default, for ``"ranks"``, all columns
+        except the respondent's. The other forms need `items`, unless polars Enum columns declare
+        them.
     respondent : str, optional
-        Column, or level of a pandas index, that says who gave the ranking.
+        Column, or level of a pandas index, that identifies the respondent.
     ranking : str, optional
-        Form ``"long"``: column, or level of a pandas index, that says to which ranking a row
-        belongs; within the respondent, if both are named. By default each respondent has one.
+        Form ``"long"``: column, or level of a pandas index, that identifies the ranking of a row
+        (within the respondent, if both are named). By default each respondent has one ranking.
     item, rank : str
         Form ``"long"``: columns with the item's name and its rank.
     places : sequence of column names, optional
-        Form ``"orders"``: the columns, best place first; by default all but the respondent's, in
-        the frame's order. There may be fewer places than items (lists of the leading k).
+        Form ``"orders"``: the columns, best rank first; by default all except the respondent's, in
+        the frame's order. There may be fewer columns than items (top-k lists).
     ties : {"refuse", "random"}
-        What to do with items that share a rank: refuse the frame, or put them in an order drawn
-        uniformly at random. Then only the order of a row's ranks counts, so that all usual codings
-        (1, 2, 2; 1, 3, 3; 1, 2.5, 2.5) come to the same.
+        How items that share a rank are treated. ``"refuse"``: the frame is refused. ``"random"``:
+        tied items are put in an order drawn uniformly at random. Only the order of a row's ranks
+        then matters, so all usual codings (1, 2, 2; 1, 3, 3; 1, 2.5, 2.5) are equivalent.
     missing : {"refuse", "bottom", "random"}
-        What to do with items that have no rank: refuse the frame; put them after the ranked ones,
-        in an order drawn uniformly at random; or put them in uniformly random places among the
-        ranked ones. The order of these is kept (their ranks may leave gaps; only the order counts).
+        How items without a rank are treated. ``"refuse"``: the frame is refused. ``"bottom"``: they
+        are put after the ranked items, in an order drawn uniformly at random. ``"random"``: they
+        are put in uniformly random positions among the ranked items. The order of the ranked items
+        is kept; their ranks may have gaps, because only the order matters.
     rng : numpy.random.Generator, optional
-        Source of the random orders in studies; by default, random bits of the operating system.
+        Source of the random orders in studies; by default the random bits of the operating system.
 
     Returns
     -------
     pandas.DataFrame
-        One row per ranking and one int64 column per item, holding the ranks 1 (best) to m. The
-        index holds the respondent if there is one (for ``"long"`` the columns that identify a
-        ranking, in order of first appearance); otherwise it is that of a pandas frame, or 0, 1, ...
-        A lazy frame (duckdb, dask, polars' LazyFrame) has no order of rows, nor has the result.
+        One row per ranking and one int64 column per item with the ranks 1 (best) to m. The index is
+        the respondent if there is one (for ``"long"``: the columns that identify a ranking, in
+        order of first appearance). In all other cases it is the index of a pandas frame, or
+        0, 1, ... The rows of a lazy frame (duckdb, dask, polars' LazyFrame) have no order, and
+        neither have the rows of its result.
 
     Raises
     ------
     ValueError, TypeError
-        For a frame that breaks a rule above.
+        If the frame breaks any rule above.
 
     See Also
     --------
-    privrank.as_comparisons : The same for paired comparisons.
-    privrank.read_preflib : Reads files of preferences.
-    privrank.PrivateRankAggregation : A consensus of rankings.
+    privrank.as_comparisons : Convert data to a comparisons frame.
+    privrank.read_preflib : Read files in PrefLib's format.
+    privrank.PrivateRankAggregation : Consensus ranking under differential privacy.
 
     Notes
     -----
-    **When random completion is exact.** A row reports part of a ranking: some orders between items.
-    Given this part, the completion is uniform over all rankings that agree with it; with
-    ``missing="bottom"`` "the others come after these" is part of what is reported. (For
+    **When random completion is exact.** A row reports part of a ranking: the order of some pairs of
+    items. Given this part, the completion is uniform over all rankings that agree with it. With
+    ``missing="bottom"`` the reported part includes that the other items rank after these. (For
     ``"random"``, take one uniform ranking of all items and put the ranked items, in their reported
-    order, into the places it gives to them as a set. With k items ranked, each agreeing ranking
-    comes from k! uniform ones.) So under either of two conditions the completions of uniform
-    rankings are uniform:
+    order, into the positions that it gives to them as a set. With k items ranked, each agreeing
+    ranking arises from k! uniform rankings.) Under either of two conditions the completions of
+    uniform rankings are therefore uniform:
 
-    1. What a row reports depends on the respondent's ranking through the reported part only: any
-       two rankings that agree with the part would have led to it with the same probability. Given
-       the part, a uniform ranking is then uniform over those that agree, which is the distribution
-       the completion is drawn from. How many items are ranked may depend on which lead, not on the
-       order among the others.
-    2. No item differs from another: the distribution of the rows, ties and missing items included,
-       stays the same when the items are relabelled. Then so does the distribution of the
-       completions, and only the uniform distribution does that. This covers ties of respondents
-       who have no preference.
+    1. The reported part depends on the respondent's ranking through this part only: any two
+       rankings that agree with the part would have led to it with the same probability. Given the
+       part, a uniform ranking is then uniform over the rankings that agree, which is the
+       distribution from which the completion is drawn. How many items are ranked may depend on
+       which items lead, but not on the order of the others.
+    2. The items are exchangeable: the distribution of the rows, including ties and missing items,
+       does not change if the items are relabelled. The distribution of the completions then does
+       not change either, and only the uniform distribution has this property. This covers ties of
+       respondents without a preference.
 
-    So a test of uniformity keeps its level, though not all its power. It does not when items differ
-    in how often they are missing and the argument is the wrong one. An item that many do not know,
-    and leave out for that reason, is no uniform draw under ``"bottom"``. One that is left out where
-    it is disliked is none under ``"random"``. A row with nothing ranked becomes a uniformly random
-    ranking, so that the number of rankings stays what it was. In the form ``"long"`` it needs a row
-    with a missing rank; a ranking without any row is not there.
+    A test of uniformity then keeps its size, with some loss of power. It does not keep its size if
+    items differ in how often they are missing and the argument is wrong. An item that many
+    respondents do not know and therefore leave out is not a uniform draw under ``"bottom"``. An
+    item left out because it is disliked is not a uniform draw under ``"random"``. A row without
+    ranked items becomes a uniformly random ranking, which preserves the number of rankings. In the
+    form ``"long"`` such a ranking needs a row with a missing rank; a ranking without any row does
+    not exist.
 
-    The orders are drawn once, here, and are part of the data from then on: all fits of the result
+    The orders are drawn once, in this call, and are then part of the data: all fits of the result
     share them.
 
-    **Elsewhere it is not exact.** Random orders pull every estimate (mean ranks, pair fractions)
-    towards indifference, and ``"bottom"`` pulls items down that are missing for other reasons: a
-    consensus takes rankings as they are, with ``ties=True`` and ``missing=``. A test of identity
-    with a distribution that is not uniform loses its level, up to rejecting always. Each row has to
-    be drawn from that distribution, given its reported part, as `IdentityTest` does with
-    ``ties="complete"`` and ``missing=``, and condition 1 has to hold. A comparison of groups keeps
-    its level if, given the rankings, ties and missing items come about alike in all groups;
-    complete once, before any permutation.
+    **When it is not exact.** Random orders shrink every estimate (mean ranks, pair fractions)
+    towards indifference, and ``"bottom"`` lowers items that are missing for other reasons. For a
+    consensus, use the rankings without completion, with ``ties=True`` and ``missing=``. A test of
+    identity with a distribution that is not uniform loses its size and may even always reject. Each
+    row must instead be drawn from that distribution given its reported part, which `IdentityTest`
+    does with ``ties="complete"`` and ``missing=``, and condition 1 must hold. A comparison of
+    groups keeps its size if, given the rankings, ties and missing items occur with the same
+    probabilities in all groups. Complete the rankings once, before any permutation.
 
     Examples
     --------
@@ -170,7 +175,7 @@ def as_rankings(
     0       3    1      2
     1       3    2      1
 
-    Lists of the leading two of four items; the others come after them in random order:
+    Top-2 lists of four items; the other items come after them in random order:
 
     >>> pr.as_rankings(
     ...     orders,
@@ -216,7 +221,7 @@ def as_rankings(
     m = len(labels)
     for rows in batches(len(ranks), m):
         part = ranks[rows]
-        # every row takes its draws, needed or not, so that none depends on what the others report
+        # every row consumes its draws, needed or not, so no draw depends on the other rows' reports
         drawn = draw_orders(len(part), m, rng) if draws else np.zeros(part.shape, dtype=np.int64)
         complete[rows] = complete_ranks(part, drawn, anywhere=missing == "random")
     return pd.DataFrame(complete, index=index, columns=list(labels))
@@ -230,19 +235,20 @@ def check_ranks(
     gaps: bool,
     bottom: bool = False,
 ) -> None:
-    """Refuse cells that are no ranks, and what is not declared of them.
+    """Refuse cells that are not ranks, and undeclared ties or missing ranks.
 
     Parameters
     ----------
     cells : ndarray, shape (n, m)
-        Numbers by ranking and item, NaN where one is missing.
+        Numbers by ranking and item, NaN if missing.
     messages : mapping of str to str
-        What to say of ``"ties"`` and of ``"gaps"``, given the number of items, and the word for
-        missing items whose places are ``"unknown"``.
+        Messages about ``"ties"`` and ``"gaps"``, with a placeholder for the number of items, and
+        the word for missing items whose ranks are ``"unknown"``.
     ties, gaps : bool
-        Whether items may share a rank, whole or half, and whether they may have none.
+        Whether items may share a rank (whole or half), and whether they may have no rank.
     bottom : bool
-        Whether those without one are said to come last, so that no place above them is empty.
+        Whether items without a rank are declared to come last, which leaves no rank above them
+        empty.
     """
     n, m = cells.shape
     frames.check_rows(n, "rankings")
@@ -254,7 +260,7 @@ def check_ranks(
     if ranks.min() < 1 or ranks.max() > m or (2 * ranks[halves] % 1).any():
         raise ValueError(_NO_RANKS.format(m))
     if not ties:
-        # mark rank r of row i as seen at i m + r - 1: fewer are seen than given where two share one
+        # mark rank r of row i as seen at i m + r - 1; with a tie, fewer are seen than given
         place = ranks.astype(np.int64, copy=False) + np.arange(-1, n * m - 1, m)[:, None]
         seen = np.zeros(n * m + 1, dtype=bool)
         place = np.where(absent, n * m, place) if absent.any() else place
@@ -268,22 +274,23 @@ def check_ranks(
 
 
 def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> IntArray:
-    """Return complete rankings that agree with partial ones.
+    """Return complete rankings that agree with partial rankings.
 
-    Given ranks on the half-integers, NaN where missing, and a uniform permutation of 0..m-1 per
-    row, breaks ties by the permutation. Unless `anywhere`, missing items follow the ranked ones in
-    its order. With `anywhere` they take the places it gives them, and the ranked ones share those
-    it gives to them as a set; the order it puts them in is independent of that set.
+    `ranks` are half-integers, NaN if missing, and `order` is a uniform permutation of 0..m-1 per
+    row, which breaks ties. Without `anywhere`, missing items follow the ranked items in the order
+    of the permutation. With `anywhere`, missing items take the positions that the permutation gives
+    them, and the ranked items share the positions that it gives to them as a set. The order in
+    which the permutation puts the ranked items is independent of that set.
     """
     m = ranks.shape[1]
     ranked = ~np.isnan(ranks)
     last = 2 * m + 1  # twice a rank is a whole number, at most 2m
-    # sorting by (twice the rank, place in the permutation) breaks ties by the permutation
+    # sorting by (twice the rank, position in the permutation) breaks ties by the permutation
     key = np.where(ranked, 2 * ranks, last).astype(np.int64) * m + order
     best_first = np.argsort(key, axis=1)
     places = np.broadcast_to(np.arange(1, m + 1), ranks.shape)
     if anywhere:
-        # the set of places that the permutation gives to the ranked items, in rising order
+        # the set of positions that the permutation gives to the ranked items, in ascending order
         places = np.sort(np.where(ranked, order, m), axis=1) + 1
     complete = np.empty(ranks.shape, dtype=np.int64)
     np.put_along_axis(complete, best_first, places, axis=1)
@@ -291,7 +298,7 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
 
 
 def read_columns(columns: OpenedFrame) -> Ranked:
-    """Read data with a column per item that holds its rank."""
+    """Read data with one column of ranks per item."""
     declared = columns.items is not None
     labels = check_items(columns.items if declared else columns.others)
     table, index = columns.collect_wide("items", labels, declared=declared)
@@ -300,11 +307,11 @@ def read_columns(columns: OpenedFrame) -> Ranked:
 
 
 def read_long_ranks(columns: OpenedFrame, item: str, rank: str) -> Ranked:
-    """Read data with a row per ranking and item."""
+    """Read data with one row per ranking and item."""
     if not columns.owners:
         raise ValueError(
-            "form='long' needs to know which rows make one ranking: name the column that "
-            "identifies it with ranking=, or with respondent= if each respondent has one."
+            "form='long' needs a column that identifies the ranking of each row. Name it with "
+            "ranking=, or with respondent= if each respondent has one ranking."
         )
     table, labels, (code,) = columns.collect_rows({"item": item}, {"rank": rank})
     check_ranks_are_numbers(columns.view, table, [rank], "rank")
@@ -316,39 +323,40 @@ def read_long_ranks(columns: OpenedFrame, item: str, rank: str) -> Ranked:
     ranks = _pivoted(number, code, values, (len(first), len(labels)))
     if ranks is None:
         raise ValueError(
-            f"each item must be named at most once in a ranking, and at least one ranking repeats "
-            f"an item in column {item!r}: check that {' and '.join(map(repr, identity))} identify "
-            f"a ranking."
+            f"column {item!r} must name each item at most once in a ranking, and at least one "
+            f"ranking repeats an item. Check that {' and '.join(map(repr, identity))} identify a "
+            f"ranking."
         )
     index = pd.MultiIndex.from_frame(table[identity].iloc[first])
     return ranks, labels, index if len(identity) > 1 else index.get_level_values(0)
 
 
 def read_orders(columns: OpenedFrame, places: object) -> Ranked:
-    """Read data with a column per place that names the item there."""
+    """Read data with one column per rank that contains the item's name."""
     listed = columns.others if places is None else as_list(places)
     if listed is None or not all(isinstance(name, Hashable) for name in listed):
         raise TypeError(
-            f"places must be a sequence of column names, best place first, "
+            f"places must be a sequence of column names, best rank first, "
             f"got {type(places).__name__}."
         )
     columns.require({"places": listed})
     labels = frames.declared_items(columns.frame, listed, columns.items)
     if not 1 <= len(listed) <= len(labels):
         raise ValueError(
-            f"form='orders' needs between one place column and one for each of the {len(labels)} "
-            f"items, got {len(listed)}: list the place columns, best first, with places=[...]."
+            f"form='orders' needs at least one place column and at most one for each of the "
+            f"{len(labels)} items, got {len(listed)}. List the place columns, best rank first, "
+            f"with places=[...]."
         )
     table, index = columns.collect_wide("places", listed, declared=places is not None)
     codes = np.array([item_codes(table[name], labels) for name in listed])
-    # one row per ranking and place, where an item stands
+    # one row for each ranking and place with an item
     place, row = np.nonzero(codes >= 0)
     rank = (place + 1).astype(np.float64)
     ranks = _pivoted(row, codes[place, row], rank, (len(table), len(labels)))
     if ranks is None:
         raise ValueError(
-            f"each item must be named at most once in a ranking, and at least one ranking repeats "
-            f"an item in place columns {', '.join(map(repr, listed))}."
+            f"places must name each item at most once in a ranking, and at least one ranking "
+            f"repeats an item in columns {', '.join(map(repr, listed))}. Correct such rankings."
         )
     return ranks, labels, index
 
@@ -356,7 +364,10 @@ def read_orders(columns: OpenedFrame, places: object) -> Ranked:
 def _pivoted(
     row: IntArray, item: IntArray, rank: FloatArray, shape: tuple[int, int]
 ) -> FloatArray | None:
-    """Return ranks by ranking and item, given a row for each; None if an item is there twice."""
+    """Return ranks by ranking and item; None if a ranking repeats an item.
+
+    `row`, `item` and `rank` have one entry per ranking and item.
+    """
     named = np.zeros(shape, dtype=bool)
     named[row, item] = True
     if np.count_nonzero(named) < len(row):

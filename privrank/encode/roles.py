@@ -1,6 +1,6 @@
-"""Columns of a frame by the arguments that name them: the one schema of all forms of data.
+"""Find the columns of a frame by the arguments that name them.
 
-A role is an argument, and the columns that it names: one for ``item1=``, several for ``places=``.
+A role is an argument and the columns that it names: one for ``item1=``, several for ``places=``.
 Messages name arguments, columns and rules, never a cell's value.
 """
 
@@ -21,16 +21,16 @@ Names = tuple[Any, ...]
 
 
 class OpenedFrame:
-    """A frame that is opened by the names of its columns, before a cell is read.
+    """A frame opened by the names of its columns, before any cell is read.
 
     Parameters
     ----------
     frame : data frame
         Any frame narwhals supports.
     items : sequence or None
-        The items that the call declares.
+        The items declared in the call.
     owners : str or None
-        Columns, or levels of a pandas index, that say whose rows these are, by their roles,
+        Columns, or levels of a pandas index, that identify the owner of a row, by their roles
         ``respondent`` and ``ranking``.
     """
 
@@ -49,32 +49,32 @@ class OpenedFrame:
 
     @property
     def others(self) -> list[Any]:
-        """The columns that do not say whose rows these are."""
+        """The columns that do not identify respondents or rankings."""
         return [name for name in self.names if name not in self.owners.values()]
 
     def require(self, roles: Mapping[str, Sequence[Any]]) -> None:
-        """Refuse columns that are not there, or are named twice."""
+        """Refuse columns that do not exist or are named twice."""
         for role, names in roles.items():
             absent = first_absent(names, self.names)
             if absent is not None:
                 raise ValueError(
-                    f"frame has no column {absent!r}: name the right one with {role}=, or the form "
-                    f"of the data with form=."
+                    f"frame has no column {absent!r}. Name the right column with {role}=, or the "
+                    f"form of the data with form=."
                 )
         used = [name for names in roles.values() for name in names]
         twice = [name for name, times in Counter(used).items() if times > 1]
         if twice:
             raise ValueError(
-                f"{'=, '.join(roles)}= must name distinct, different columns, and {twice[0]!r} is "
-                f"named twice: leave one of them out, or name another column."
+                f"{'=, '.join(roles)}= must name different columns, and {twice[0]!r} is named "
+                f"twice. Leave one of them out, or name another column."
             )
 
     def person(self, table: pd.DataFrame) -> pd.Series[Any] | None:
-        """Return who each row of a table is of, where the call says so."""
+        """Return the respondent of each row of a table, None if not declared."""
         return table[self.owners["respondent"]] if self.owners else None
 
     def collect(self, roles: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-        """Return the columns that arguments name, and those of the owners."""
+        """Return the columns that arguments name, including the owners."""
         roles = {**roles, **{role: [name] for role, name in self.owners.items()}}
         self.require(roles)
         table = frames.collect(self.view, [name for names in roles.values() for name in names])
@@ -86,10 +86,11 @@ class OpenedFrame:
     def collect_wide(
         self, role: str, columns: Sequence[Any], *, declared: bool = True
     ) -> tuple[pd.DataFrame, pd.Index]:
-        """Return columns of a frame with a row per respondent, and whose row each is.
+        """Return columns of a frame with a row per respondent, and the respondents.
 
-        Given the argument that names them, and whether it is `declared`. Counts of equal rows are
-        refused unless they are declared columns, as a row is one respondent's.
+        `role` is the argument that names the columns, and `declared` is whether the call gave it. A
+        column of row counts is refused unless it is a declared column, because each row belongs to
+        one respondent.
         """
         refuse_unused(self.names, [*self.owners.values(), *(columns if declared else ())])
         table = self.collect({role: columns})
@@ -101,25 +102,26 @@ class OpenedFrame:
         named: Mapping[str, str],
         others: Mapping[str, str | None],
     ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
-        """Return rows that name items in the columns `named`, the items, and the rows' items.
+        """Return rows that name items, all items, and the codes of the rows' items.
 
-        Given columns by the arguments that name them, None for one that is left out.
+        `named` are the columns of items and `others` are further columns, by the arguments that
+        name them; None is an argument that was left out.
         """
         given = {**named, **{role: name for role, name in others.items() if name is not None}}
         for role, name in given.items():
             check_name(name, role)
         roles = {role: [name] for role, name in given.items()}
         self.require(roles)
-        # items are declared before a cell is read
+        # items are declared before any cell is read
         labels = frames.declared_items(self.frame, list(named.values()), self.items)
         table = self.collect(roles).reset_index(drop=True)
         codes = [item_codes(table[name], labels) for name in named.values()]
         for name, code in zip(named.values(), codes, strict=True):
             if (code < 0).any():
                 raise ValueError(
-                    f"column {name!r} must name an item in every row: fill in the missing names, "
-                    f"or leave such rows out; a question without an answer has a missing outcome "
-                    f"or rank in form='long'."
+                    f"column {name!r} must name an item in every row, and at least one name is "
+                    f"missing. Fill in the missing names. In form='long' an unanswered question "
+                    f"has a missing outcome or rank, not a missing item."
                 )
         return table, labels, codes
 
@@ -130,8 +132,9 @@ def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
     places = key.among(labels)
     if (places[key.codes >= 0] < 0).any():
         raise ValueError(
-            f"column {names.name!r} must hold declared items only: at least one name is not in "
-            f"items=, as its distinct values will show, or an entry names several: split it first."
+            f"column {names.name!r} contains a name that is not listed in items, or an entry with "
+            f"several names. Compare the distinct values of the column with items, and add or "
+            f"correct names. Split entries with several names."
         )
     return places
 
@@ -139,27 +142,30 @@ def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
 def check_ranks_are_numbers(
     view: frames.Frame, table: pd.DataFrame, columns: Sequence[Any], argument: str
 ) -> None:
-    """Refuse columns of ranks that hold no numbers, by their type and by the rows that were read.
+    """Refuse non-numeric columns of ranks, by their type and by the rows read.
 
-    Given the argument that names them.
+    `argument` is the argument that names the columns.
     """
     typed = frames.numeric_columns(view, columns)
     others = [name for name in columns if name not in typed]
     text = frames.check_numeric(frames.open_frame(table[others], "frame"), others)
     if text is not None:
         raise TypeError(
-            f"column {text!r} must hold numbers, the ranks, and a missing value (an empty cell, "
-            f"NaN), never text, for an item that is not ranked. Name the columns meant with "
-            f"{argument}=, and who answered with respondent=, or convert numbers held as objects "
-            f"with pandas.to_numeric."
+            f"column {text!r} must hold ranks as numbers, and missing values (empty cells, NaN), "
+            f"never text, for items that are not ranked. Name the columns of ranks with "
+            f"{argument}=, and the respondent column with respondent=. Convert numbers stored as "
+            f"objects with pandas.to_numeric."
         )
 
 
 def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -> None:
-    """Refuse arguments that belong to other forms: by name, the value (None: not given), forms."""
+    """Refuse arguments that belong to other forms.
+
+    `arguments` gives by name the value (None if not given) and the forms to which it belongs.
+    """
     for name, (value, homes) in arguments.items():
         if value is not None and form not in homes:
             raise ValueError(
-                f"{name}= belongs to form={' or '.join(map(repr, homes))}: leave it out, or name "
+                f"{name}= belongs to form={' or '.join(map(repr, homes))}. Leave it out, or use "
                 f"that form."
             )

@@ -1,7 +1,7 @@
-"""Rankings and choices from a user's frame: validated, and held until a mechanism reads them.
+"""Validate and encode the rankings and choices of a user's frame.
 
-Conventions: in a rankings frame every row is a ranking, every item a column, and a cell the rank of
-that item, 1 = best. A choices column holds one of the declared categories in each row.
+Conventions: in a rankings frame every row is a ranking, every item is a column, and a cell is the
+rank of that item, 1 = best. A choices column contains one of the declared categories in each row.
 """
 
 from __future__ import annotations
@@ -58,16 +58,19 @@ from privrank.util.checks import (
 from privrank.util.formula import parse
 
 LARGEST_TOTAL = 10**12
-"""Most counted choices: statistics of them, times the categories, stay whole numbers of 64 bits."""
+"""Largest number of counted choices; its statistics, times the categories, fit into 64 bits."""
 
 
 def encode_rankings(frame: object, **options: Any) -> EncodedSample:
-    """Validate rankings; the options are those of :func:`rules_of_rankings`."""
+    """Validate rankings with the options of :func:`rules_of_rankings`."""
     return _encoded(*rules_of_rankings(frame, **options), "rankings")
 
 
 def _encoded(view: Any, rules: SampleRules, name: str) -> EncodedSample:
-    """Read a frame, as messages call it, by its rules; refuse one without rows."""
+    """Read a frame by its rules; refuse one without rows.
+
+    `name` is the name of the frame in messages.
+    """
     reading = read_samples(view, rules)
     frames.check_rows(reading.nobs[0], name)
     return reading.sample()
@@ -75,25 +78,25 @@ def _encoded(view: Any, rules: SampleRules, name: str) -> EncodedSample:
 
 @dataclass(frozen=True, slots=True)
 class SampleRules:
-    """The declarations of a sample, by which each part of a frame is validated and coded.
+    """The declarations by which each part of a sample is validated and coded.
 
     Parameters
     ----------
     kind : {"rankings", "choices"}
-        What the rows are.
+        The kind of data.
     items : tuple of str
         Items, or categories.
     columns : tuple of str
-        The columns that hold the answers.
+        The columns with the answers.
     respondent : str or None
         The column that names the respondents.
     max_rows : int
-        Bound of their rows.
+        The bound on the rows per respondent.
     codes : callable
         Returns the answers of a part of a frame, or refuses them: ranks, shape (rows, m), or the
         codes of categories, shape (rows, 1).
     ties, missing
-        Those of :class:`privrank.encode.encoded.EncodedSample`.
+        See :class:`privrank.encode.encoded.EncodedSample`.
     completed : bool
         Whether a fit completes the rankings at random.
     """
@@ -110,13 +113,13 @@ class SampleRules:
 
     @property
     def counted(self) -> bool:
-        """Whether the counts by category say all there is."""
+        """Whether the counts by category contain all information."""
         return self.kind == "choices" and self.respondent is None
 
     def encoded(
         self, nobs: int, rows: IntArray, people: RespondentBlocks | None = None
     ) -> EncodedSample:
-        """Return a sample of so many units with these rows, or people who have them."""
+        """Return a sample of `nobs` units with these rows or respondents."""
         unit: Unit = "row" if self.respondent is None else "respondent"
         sample = Sample(self.kind, self.items, nobs, unit, self.max_rows, completed=self.completed)
         return EncodedSample(sample, rows, people, self.ties, self.missing)
@@ -132,12 +135,12 @@ def rules_of_rankings(
     missing: Missing | None = None,
     purpose: Purpose = "test",
 ) -> tuple[Any, SampleRules]:
-    """Return the view of a rankings frame, or an array of numbers, and the rules of its rows.
+    """Return the view of rankings (frame or array), and the rules of its rows.
 
-    The array has shape (n, m) and plain ranks, as simulations make them. Given the arguments of
-    :class:`privrank.PrivateRankAggregation`, and what the rankings are for, which decides what a
-    message says about ties and missing items. Every way a frame can break the rules raises a
-    ValueError or a TypeError with a short message.
+    An array has shape (n, m) and contains plain ranks, for example from a simulation. For arguments
+    see :class:`privrank.PrivateRankAggregation`; `purpose` determines the wording of
+    messages about ties and missing items. Every violation of a rule raises a ValueError or a
+    TypeError with a short message.
     """
     bound = check_count("max_rows", max_rows)
     ties = check_flag("ties", ties)
@@ -172,15 +175,15 @@ def rules_of_rankings(
 def enough(nobs: int, least: int = MIN_UNITS) -> int:
     """Return the number of units; refuse fewer than `least`."""
     if nobs < least:
-        raise ValueError(f"at least two units are needed, got {nobs}: collect more answers.")
+        raise ValueError(f"at least two units are needed, got {nobs}. Collect more answers.")
     return nobs
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """A column of groups, all that are declared, and whether all respondents are in each.
+    """A column of groups, the declared groups, and whether the groups are paired.
 
-    Without a column there is one group, of all rows.
+    If paired, every respondent is in both groups. Without a column, all rows are one group.
     """
 
     column: str | None = None
@@ -188,7 +191,7 @@ class Groups:
     paired: bool = False
 
     def places(self, keys: Mapping[str, coding.Key], rows: int) -> IntArray:
-        """Return the place of each row's group; refuse rows that are in none."""
+        """Return the position of each row's group; refuse rows without a group."""
         if self.column is None:
             return np.zeros(rows, dtype=np.int64)
         return declared_codes(keys[self.column], self.labels, self.column, "groups")
@@ -196,7 +199,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReadSamples:
-    """What a single reading of a frame has found: units, rows and respondents of each group."""
+    """Units, rows and respondents of each group, from one reading of a frame."""
 
     rules: SampleRules
     nobs: tuple[int, ...]
@@ -217,17 +220,17 @@ class ReadSamples:
 def read_samples(
     view: Any, rules: SampleRules, groups: Groups = Groups(), *, named: bool = False
 ) -> ReadSamples:
-    """Read a frame once, part by part: each row's respondent, group and answer together.
+    """Read each row's respondent, group and answer in one pass over the frame.
 
-    The view may be an array of plain ranks. With `named` the names of all respondents are kept,
-    which the caller compares with those of another frame.
+    The view may be an array of plain ranks. With `named` the names of all respondents are kept, so
+    the caller can compare them with another frame.
 
-    **Privacy.** Whether a respondent is in one group alone is judged by the rows that are counted,
-    and a respondent's rows are in one part. So nobody is in two groups, whatever the frame would
-    hold if it were evaluated again.
+    **Privacy.** The check that a respondent is in only one group uses the same rows that are
+    counted, and all rows of a respondent are in one part. So no respondent is in two groups, even
+    if another evaluation of the frame would return other rows.
     """
     owner = rules.respondent
-    if isinstance(view, np.ndarray):  # numbers need no table
+    if isinstance(view, np.ndarray):  # an array needs no further reading
         ranks = rules.codes(view) if len(view) else np.empty(view.shape, dtype=np.int64)
         return ReadSamples(rules, (len(view),), ranks)
     given = [*rules.columns, groups.column, owner]
@@ -261,7 +264,7 @@ def _counted(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, None]:
 def _rows_by_group(
     part: Any, rules: SampleRules, groups: Groups
 ) -> tuple[Any, tuple[SampleBlock, ...]]:
-    """Return how many units a part has in each group with their names, and the rows of each."""
+    """Return the number of units by group, their names, and the rows by group."""
     named = [name for name in (rules.respondent, groups.column) if name is not None]
     keys = coding.keys_of(part, named, None)[0]
     cells = narrow(rules.codes(part))
@@ -284,30 +287,34 @@ def _rows_by_group(
 def _rows_of(
     cells: IntArray, mine: IntArray, owner: coding.Key | None, rules: SampleRules, paired: bool
 ) -> SampleBlock:
-    """Return the rows of one group, given their places; refuse too many of a respondent."""
+    """Return the rows of one group; refuse too many rows of a respondent.
+
+    `mine` are the positions of the group's rows.
+    """
     if owner is None:
         return SampleBlock(np.zeros(len(mine), dtype=np.uint64), np.arange(len(mine)), cells[mine])
     own = owner.take(mine)
     check_owned(own, rules.respondent)
     if paired and len(own.codes) > len(own.values):
         raise ValueError(
-            f"paired=True takes one row per respondent in each sample, and column "
-            f"{rules.respondent!r} names at least one twice: keep the row that shall count."
+            f"paired=True needs one row per respondent in each sample, and column "
+            f"{rules.respondent!r} names at least one respondent twice. Keep one row per "
+            f"respondent."
         )
     units_of(own, rules.respondent, np.ones(len(mine), dtype=np.int64), rules.max_rows)
-    # the rows of each in one order, whatever that of the frame
+    # sort the rows of each respondent, so their order in the frame does not matter
     person = narrow(own.codes)
     order = mine[np.lexsort((*cells[mine].T, person))]
     return SampleBlock(coding.numbers_of_names(own.values), np.sort(person), cells[order])
 
 
 def check_separate(shared: bool, respondent: object) -> None:
-    """Refuse respondents in two groups, whom a permutation would tear apart."""
+    """Refuse respondents in two groups, whose rows a permutation would separate."""
     if shared:
         raise ValueError(
-            f"a respondent must be in one group only, and at least one of column {respondent!r} is "
-            f"in two: compare separate respondents, or the same ones twice with paired=True, or "
-            f"make ids of different people differ."
+            f"a respondent must be in one group only, and at least one respondent of column "
+            f"{respondent!r} is in two. If the same respondents answered twice, use paired=True. "
+            f"If ids of different people are equal, make them distinct."
         )
 
 
@@ -316,8 +323,8 @@ def check_matched(same: bool, respondent: object) -> None:
     if not same:
         raise ValueError(
             f"paired=True needs every respondent in both samples, and column {respondent!r} has at "
-            f"least one in one of them only: leave out who did not answer twice, or compare the "
-            f"samples without paired=."
+            f"least one respondent in only one of them. Leave out respondents who did not answer "
+            f"twice, or compare the samples without paired=."
         )
 
 
@@ -328,7 +335,8 @@ def _labels_of_array(
     check_several(names, purpose)
     if len(names) != ranks.shape[1]:
         raise ValueError(
-            f"items must name the {ranks.shape[1]} columns of the array, got {len(names)} names."
+            f"items must name the {ranks.shape[1]} columns of the array, but has {len(names)} "
+            f"names."
         )
     return names
 
@@ -349,8 +357,8 @@ def _rank_columns(
     if absent is not None:
         _refuse_pairs(names)
         raise ValueError(
-            f"rankings has no column {absent!r}: items= names the columns; for data of another "
-            f"form use {frames.AS_RANKINGS}, 'orders' where cells name items."
+            f"rankings has no column {absent!r}. Name the columns of ranks with items=. Convert "
+            f"data of another form with {frames.AS_RANKINGS}, using 'orders' if cells name items."
         )
     if respondent in labels:
         raise ValueError("items= and respondent= must name different columns.")
@@ -360,30 +368,30 @@ def _rank_columns(
 
 
 def _check_numbers(view: frames.Frame, labels: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse columns of ranks that hold no numbers; given all columns of the frame."""
+    """Refuse non-numeric columns of ranks; `names` are all columns of the frame."""
     text = frames.check_numeric(view, labels)
     if text is not None:
         _refuse_pairs(names)
         raise TypeError(
             f"column {text!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}, and a "
-            f"missing value (NaN), never text, for an item that is not ranked. If it holds no "
-            f"ranks, leave it out with items=[...] or name it in respondent=. For data of another "
-            f"form use {frames.AS_RANKINGS}, 'orders' where cells name items."
+            f"missing value (NaN), never text, for an item that is not ranked. If it contains no "
+            f"ranks, leave it out with items=[...] or name it in respondent=. Convert data of "
+            f"another form with {frames.AS_RANKINGS}, using 'orders' if cells name items."
         )
 
 
 def _refuse_pairs(names: Sequence[str]) -> None:
-    """Refuse a frame whose columns are those of comparisons."""
+    """Refuse a frame that has the columns of comparisons."""
     if {"item1", "item2"} <= set(names) or {"winner", "loser"} <= set(names):
         raise TypeError(
-            "rankings must have a column of ranks for each item, and this frame has comparisons: "
-            "pairs are for PrivateBTL, whose summary tests equal worths and whose formula "
+            "rankings must have a column of ranks for each item, but this frame has comparisons. "
+            "Use PrivateBTL for comparisons: its summary tests equal worths, and its formula "
             "'item1 + item2 + outcome ~ group' compares groups."
         )
 
 
 def encode_choices(frame: object, column: str, **options: Any) -> EncodedSample:
-    """Validate a column of choices; the options are those of :func:`rules_of_choices`."""
+    """Validate a column of choices with the options of :func:`rules_of_choices`."""
     return _encoded(*rules_of_choices(frame, column, **options), "data")
 
 
@@ -397,11 +405,11 @@ def rules_of_choices(
     max_rows: object = 1,
     word: Literal["categories", "items"] = "categories",
 ) -> tuple[frames.Frame, SampleRules]:
-    """Return the view of a frame with a column of choices, and the rules of its rows.
+    """Return the view of a frame with choices, and the rules of its rows.
 
-    The categories are those of the call, by its argument `word`; else those of a polars Enum, or
-    False and True; else those `known` from a null hypothesis. All else as for
-    :func:`encode_rankings`.
+    The categories are taken from the call (its argument is called `word`). If it gives none, they
+    are taken from a polars Enum or a Boolean column, or finally from `known`, the categories of a
+    null hypothesis. The other arguments are described in :func:`rules_of_rankings`.
     """
     bound = check_count("max_rows", max_rows)
     frame, view = open_rows(frame, respondent, "data")
@@ -434,9 +442,9 @@ def encode_data(
 ) -> EncodedSample:
     """Validate a rankings frame, or a Series of choices, whichever is given.
 
-    `items` are the item columns of rankings; `categories`, or else `items`, those of choices,
-    `known` as for :func:`encode_choices`; `ties` and `missing` the words of a test
-    (:data:`privrank.plans.nullmodel.Ties`).
+    `items` are the item columns of rankings. For choices, `categories` (or `items`) are the
+    categories, and `known` is described in :func:`rules_of_choices`. `ties` and `missing` are the
+    arguments of a test (:data:`privrank.plans.nullmodel.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
     declared = items if categories is None else categories
@@ -450,7 +458,7 @@ def encode_data(
     refuse_partial(shared, gaps)
     if respondent is not None or max_rows != 1:
         raise ValueError(
-            "respondent= and max_rows= need a frame: use from_formula('choice ~ 1', data, "
+            "respondent= and max_rows= need a frame. Use from_formula('choice ~ 1', data, "
             "respondent=...)."
         )
     word = "categories" if items is None else "items"
@@ -458,9 +466,9 @@ def encode_data(
 
 
 def _of_lists(data: object, declared: object) -> object:
-    """Return lists of ranks as an array, and a list of choices, if declared, as a Series.
+    """Return lists of ranks as an array, a list of declared choices as a Series.
 
-    All else as it is.
+    All other data are returned unchanged.
     """
     if isinstance(data, list | tuple | np.ndarray) and (array := as_array(data)).size:
         if array.ndim == 2:
@@ -471,21 +479,21 @@ def _of_lists(data: object, declared: object) -> object:
 
 
 def encode_counts(counts: object, categories: object, *, least: int = MIN_UNITS) -> EncodedSample:
-    """Validate how often each declared category was chosen; one counted choice is the unit.
+    """Validate counts by declared category; one counted choice is the unit.
 
-    What was counted may list just the categories that were chosen. `least` as for
-    :func:`encode_rankings`.
+    A mapping or Series of counts may leave out categories that were not chosen. Fewer than `least`
+    units are refused.
     """
     if categories is None:
         raise undeclared("categories", "categories")
     labels = check_items(categories, "categories")
     if isinstance(counts, Mapping | pd.Series):
-        # a count may be of one category alone: that is up to those who chose
+        # counts may list a single category, because respondents decide which ones occur
         named = list(counts.keys())
         if len(set(named)) < len(named) or not set(named) <= set(labels):
             raise ValueError(
-                "counts must be of declared categories, each once: at least one is not listed, or "
-                "is there twice."
+                "counts must name declared categories, each at most once, and at least one is not "
+                "declared or is named twice. Add it to categories, or combine its counts."
             )
         given = dict(counts.items())
         counts = [given.get(label, 0) for label in labels]
@@ -496,11 +504,11 @@ def encode_counts(counts: object, categories: object, *, least: int = MIN_UNITS)
             f"{len(labels)} categories."
         )
     if not (np.isfinite(table).all() and (table >= 0).all() and (table % 1 == 0).all()):
-        raise ValueError("counts must be whole numbers of at least 0: at least one is not.")
+        raise ValueError("counts must be whole numbers of at least 0, and at least one is not.")
     if table.sum() > LARGEST_TOTAL:
         raise ValueError(
-            f"counts must add up to at most {LARGEST_TOTAL:,}, which is what whole-number "
-            f"statistics hold: count in larger units."
+            f"counts must add up to at most {LARGEST_TOTAL:,}, the limit of integer statistics. "
+            f"Count in larger units."
         )
     nobs = enough(int(table.sum()), least)
     return EncodedSample(
@@ -515,14 +523,14 @@ def sample_of_formula(
     purpose: Purpose = "test",
     known: object = None,
 ) -> EncodedSample:
-    """Encode what a formula names: rankings ``"a + b + c ~ 1"``, or choices ``"choice ~ 1"``.
+    """Encode the sample of a formula: ``"a + b + c ~ 1"`` or ``"choice ~ 1"``.
 
-    `known` as for :func:`encode_choices`.
+    The former names rankings, the latter choices; `known` is described in :func:`rules_of_choices`.
     """
     parsed = parse(formula)
     if parsed.right or not parsed.intercept:
         raise ValueError(
-            f"formula must have '~ 1' on its right, got {formula!r}: to compare groups use "
+            f"formula must have '~ 1' on its right, got {formula!r}. To compare groups, use "
             f"ClosenessTest."
         )
     options = formula_options(parsed.left, arguments, set(), purpose)
@@ -538,14 +546,14 @@ def sample_of_formula(
 def rules_of_columns(
     frame: object, left: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[Any, SampleRules]:
-    """Return the view and the rules of what the left side of a formula names, in each group."""
+    """Return the view and the rules of the columns on the left side of a formula."""
     if len(left) == 1:
         return rules_of_choices(frame, left[0], **options)
     return rules_of_rankings(frame, items=left, **options)
 
 
 def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> AnyArray:
-    """Return numeric columns as whole numbers if all are, else as floats with NaN where missing."""
+    """Return numeric columns as integers if all are, or as floats with NaN."""
     _check_numbers(view, labels, frames.column_names(view))
     table = frames.collect(view, labels)
     whole = all(isinstance(kind, np.dtype) and kind.kind in "iu" for kind in table.dtypes)
@@ -553,33 +561,33 @@ def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> AnyArray:
 
 
 def ranks_by_name(frame: object, items: Sequence[str], name: str = "ranks") -> AnyArray:
-    """Return the ranks in a frame's columns of these names, to be used without privacy.
+    """Return the ranks in the item columns of a frame, for use without privacy.
 
-    Given what messages call the frame.
+    `name` is the name of the frame in messages.
     """
     _, view = open_rows(frame, None, name)
     absent = first_absent(items, frames.column_names(view))
     if absent is not None:
         raise ValueError(
-            f"{name} has no column {absent!r}: give its columns the names of the items."
+            f"{name} has no column {absent!r}. Give its columns the names of the items."
         )
     view = next(frames.evaluate(view, items, whole=True))
     if frames.check_numeric(view, items):
         raise TypeError(
-            f"{name} must hold numbers in the column of every item: convert them before."
+            f"{name} must hold numbers in the column of every item. Convert the columns beforehand."
         )
     cells = _rank_cells(view, items)
     return cells.astype(np.int64) if np.isfinite(cells).all() and not (cells % 1).any() else cells
 
 
 def half_codes(cells: AnyArray, missing: Missing | None) -> IntArray:
-    """Return twice the ranks, which are whole numbers, and a code where one is missing."""
+    """Return twice the ranks, as integers, with a code for missing ranks."""
     code = 2 * cells.shape[1] + 2 if missing == "bottom" else 0
     return np.nan_to_num(2.0 * cells, nan=code).astype(np.int64)
 
 
 def count_orders(ranks: IntArray) -> IntArray:
-    """Return how often each of the m! rankings occurs, given ranks (n, m)."""
+    """Return how often each of the m! rankings occurs; `ranks` has shape (n, m)."""
     from privrank.kernels.rankings import places_of
 
     return np.bincount(places_of(ranks), minlength=math.factorial(ranks.shape[1]))

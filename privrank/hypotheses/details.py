@@ -1,7 +1,7 @@
-"""What differs between groups: intervals for all items and comparisons at once, from noisy totals.
+"""Differences between groups: simultaneous intervals for items and comparisons, from noisy totals.
 
-An item's total in a group is a sum of scores between 0 and 1, one for each unit: 1 for those who
-chose a category and 0 for all others, or (rank - 1) / (m - 1) for a ranked item.
+The total of an item in a group is the sum of a score between 0 and 1 for each unit: 1 for units
+that chose a category and 0 for all others, or (rank - 1) / (m - 1) for a ranked item.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Contrast:
     Parameters
     ----------
     first, second : tuple of int
-        Places of the groups; the mean of several is that over all their units.
+        Positions of the groups; the mean of several groups is the mean over all their units.
     """
 
     first: tuple[int, ...]
     second: tuple[int, ...]
 
     def weights(self, sizes: FloatArray) -> FloatArray:
-        """Return what each group's total counts for."""
+        """Return the weight of each group's total."""
         weights = np.zeros(len(sizes))
         for groups, sign in ((self.first, 1.0), (self.second, -1.0)):
             weights[list(groups)] = sign / sizes[list(groups)].sum()
@@ -39,7 +39,7 @@ class Contrast:
 
 
 def contrasts(groups: int) -> tuple[Contrast, ...]:
-    """Return each group against the rest, where there are three or more, and all pairs."""
+    """Return each group against the rest, for at least three groups, and all pairs."""
     every = range(groups)
     pairs = [Contrast((g,), (h,)) for g, h in combinations(every, 2)]
     if groups == 2:
@@ -54,7 +54,7 @@ def half_widths(
     step: float,
     alpha: float,
 ) -> FloatArray:
-    """Return half widths of intervals around the noisy differences of mean scores, all at once.
+    """Return half widths of simultaneous intervals for the differences of mean scores.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def half_widths(
     step : float
         Size of a lattice step of the noise in scores.
     alpha : float
-        Probability that any interval may miss, shared evenly by all.
+        Probability that at least one interval fails to cover; all intervals share it evenly.
 
     Returns
     -------
@@ -76,19 +76,19 @@ def half_widths(
 
     Notes
     -----
-    **Statistic.** There are J = C k differences, and each may be missed with probability alpha / J.
-    So by Bonferroni's inequality all hold at once with probability 1 - alpha, whatever the groups'
-    distributions are, how the items depend on each other, and what a test has said. An error is
-    that of sampling, taken as normal, plus the noise of the groups' totals, independent of it and
-    of each other, whose quantile is :func:`noisy_quantiles`'.
+    **Statistic.** There are J = C k differences, and each interval may fail with probability
+    alpha / J. By Bonferroni's inequality all cover simultaneously with probability 1 - alpha, for
+    any distributions of the groups, any dependence between items, and any decision of a test. The
+    error of an estimate is the sampling error, assumed normal, plus the noise of the groups'
+    totals. The noise is independent of the sampling error and between groups;
+    :func:`noisy_quantiles` returns the quantile of the sum.
 
-    A score between 0 and 1 with mean p varies by at most p (1 - p), which choices attain (Bhatia
-    and Davis). The mean is not known: p (1 - p) is taken at its largest between the ends
-    (c +- 2 s + z^2 / 2) / (n + z^2). There c is the noisy total brought within 0..n and s the
-    standard deviation of its noise. z is the normal quantile at 1 - alpha / (2 J), n the
-    group's size. These are the centres of Wilson's intervals: z^2 further answers, half of them
-    0 and half 1, without which a group of ten in which nobody chose a category would have no
-    error at all.
+    A score between 0 and 1 with mean p has variance at most p (1 - p), which choices attain (Bhatia
+    and Davis). The mean is unknown: p (1 - p) is replaced by its maximum between the ends
+    (c +- 2 s + z^2 / 2) / (n + z^2), where c is the noisy total clipped to 0..n, s the standard
+    deviation of its noise, z the normal quantile at 1 - alpha / (2 J) and n the size of the group.
+    These are the centres of Wilson's intervals, which add z^2 answers, half of them 0 and half 1.
+    Without these answers a group of ten in which no one chose a category would have an error of 0.
 
     Given the sizes, the mean over several groups has the variance
     sum n_g^2 (v_g / n_g) / (sum n_g)^2.
@@ -96,7 +96,7 @@ def half_widths(
     weights = [contrast.weights(sizes) for contrast in contrasts(len(sizes))]
     level = alpha / (len(weights) * totals.shape[1])
     z = -float(ndtri(0.5 * level))
-    # the share is known up to twice the deviation of the noise: p (1 - p) is largest at the value
+    # the share is known up to twice the deviation of the noise; p (1 - p) is largest at the value
     # between these ends that is closest to 1/2
     unsure = 2.0 * step * math.sqrt(distribution.variance)
     ends = [

@@ -1,4 +1,4 @@
-"""Effects of tests: alternatives by their size, how often they are detected, and the least ones."""
+"""Effects of tests: alternatives, their detection probabilities, and the smallest ones."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import find_root
 
 MAX_THETA = 50.0
-"""A Mallows model with this theta gives one ranking but for a probability below 1e-20."""
+"""Up to a probability below 1e-20 a Mallows model with this theta gives a single ranking."""
 
 MAX_ENUMERATED = 1_000_000
-"""Choices of two categories up to which all counts are gone through."""
+"""Number of choices of two categories up to which all counts are enumerated."""
 
 
 @immutable
@@ -54,12 +54,12 @@ class DetectableEffect:
     error : float or None
         Monte Carlo standard error of that distance.
     apart : str
-        What the distance is between.
+        The distributions between which the distance is measured.
 
     See Also
     --------
-    privrank.RankTestResult.detectable_effect : Makes it, of one sample.
-    privrank.ClosenessResult.detectable_effect : Makes it, of groups.
+    privrank.RankTestResult.detectable_effect : Computes it for tests of one sample.
+    privrank.ClosenessResult.detectable_effect : Computes it for tests of groups.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class DetectableEffect:
     apart: str = "from H0"
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
+        """Return a one-sentence description."""
         if self.total_variation is None:
             return f"No effect is detected with power {self.power:g} at level {self.alpha:g}."
         model = (
@@ -97,7 +97,7 @@ class DetectableEffect:
 
 
 def check_power(power: object, alpha: float) -> float:
-    """Return the power of a test at level `alpha`, and refuse what is none."""
+    """Return the power of a test at level `alpha`, or raise an error if it is not valid."""
     if not is_number(power) or not alpha < power < 1:
         raise ValueError(
             f"power must be a probability between the level {alpha:g} and 1, such as 0.9, "
@@ -113,20 +113,20 @@ def least_errors(
     epsilon: float,
     delta: float,
 ) -> NDArray[np.float64]:
-    """Return what the errors of a private test are at least: odds * level + 1 - power.
+    """Return a lower bound on the errors of a private test: odds * level + 1 - power.
 
-    So power <= odds * level + 1 - what is returned, whatever the odds.
+    Hence power <= odds * level + 1 - bound for all odds.
 
     Parameters
     ----------
     odds : float, or ndarray of shape (k, 1)
-        How much an error under H0 weighs beside one under the alternative; positive.
+        Weight of an error under H0, relative to an error under the alternative; positive.
     units : int
-        How many units have another distribution under the alternative. All are independent.
+        Number of units with another distribution under the alternative. All are independent.
     distance : float
-        Total variation distance of a unit's distribution there from that under H0.
+        Total variation distance between the distributions of a unit under H0 and the alternative.
     epsilon, delta : float
-        The guarantee for each unit.
+        The privacy guarantee for each unit.
 
     Returns
     -------
@@ -134,36 +134,37 @@ def least_errors(
 
     Notes
     -----
-    **Bound.** Units of the two distributions can be drawn together so that they differ with
-    probability t = `distance` (a maximal coupling). So there are two samples, one of each
-    hypothesis, that differ in D units, D binomial of size n = `units` and probability t. Let a and
-    b be the probabilities with which a test rejects the one of H0 and the other: the level is the
-    mean of a, and the power that of b. So the mean of a lower bound of odds * a + 1 - b is one of
-    the errors.
+    **Bound.** Units of the two distributions can be coupled to differ with probability
+    t = `distance` (a maximal coupling). This gives two samples, one under each hypothesis, that
+    differ in D units, where D is binomial with size n = `units` and probability t. Let a and b be
+    the probabilities with which the test rejects the sample under H0 and the other sample. The
+    level is the mean of a, and the power is the mean of b. So the mean of a lower bound of
+    odds * a + 1 - b is a lower bound of the errors.
 
     Let delta be 0. If one unit is replaced, b <= exp(epsilon) a and 1 - a <= exp(epsilon) (1 - b):
-    b <= g(a) with g(a) = min(exp(epsilon) a, 1 - exp(-epsilon) (1 - a)), which rises. If D are
-    replaced one by one, b <= g(g(... a)), D times, which is concave and has its corners, beside
-    (0, 0) and (1, 1), where for some p = 1, ..., D
+    b <= g(a) with g(a) = min(exp(epsilon) a, 1 - exp(-epsilon) (1 - a)), which is increasing. If D
+    units are replaced one by one, b <= g(g(... a)), D times. This function is concave. Its corners,
+    apart from (0, 0) and (1, 1), are for p = 1, ..., D
 
         a = exp(-p epsilon) / (1 + exp(-epsilon)),
         1 - b = exp(-(D + 1 - p) epsilon) / (1 + exp(-epsilon)):
 
-    p steps raise a to 1 / (1 + exp(-epsilon)), and with each of the other D - p what is missing to
-    1 shrinks by exp(-epsilon). The least of odds * a + 1 - b is at a corner: it is 1, odds, or that
-    of the p closest to (D + 1 + log(odds) / epsilon) / 2, as a sum of two such exponentials is
-    symmetric about its least value.
+    p steps raise a to 1 / (1 + exp(-epsilon)), and each of the other D - p steps multiplies the
+    difference to 1 by exp(-epsilon). The minimum of odds * a + 1 - b is at a corner: it is 1, odds,
+    or the value for the p closest to (D + 1 + log(odds) / epsilon) / 2, because a sum of two such
+    exponentials is symmetric about its minimum.
 
-    With a delta, and s = delta / (exp(epsilon) - 1), the same holds of (a + s) / (1 + 2 s) and
-    (b + s) / (1 + 2 s), as b <= exp(epsilon) a + delta is b + s <= exp(epsilon) (a + s), and so on.
-    If e is the least of the errors of these, that of a and b is e - s (1 + odds - 2 e), or 0.
+    With a positive delta, let s = delta / (exp(epsilon) - 1). The same argument applies to
+    (a + s) / (1 + 2 s) and (b + s) / (1 + 2 s), because b <= exp(epsilon) a + delta is equivalent
+    to b + s <= exp(epsilon) (a + s), and so on. If e is the minimum of the errors for these, the
+    minimum for a and b is e - s (1 + odds - 2 e), or 0.
 
-    Nothing is asked of the test but its guarantee, and no constant is left open. Of D what lies
-    beyond nine standard deviations has a probability below 1e-15 and is left out.
+    The bound requires only the privacy guarantee of the test and leaves no constant open. Values of
+    D beyond nine standard deviations have a probability below 1e-15 and are omitted.
 
     Examples
     --------
-    At epsilon .1, and 100 units at a distance of .1, a test of level .05 has a power of at most:
+    At epsilon 0.1, with 100 units at a distance of 0.1, a test of level 0.05 has power at most:
 
     >>> import numpy as np
     >>> from privrank.hypotheses.effects import least_errors
@@ -172,14 +173,14 @@ def least_errors(
     >>> round(float(np.min(odds * 0.05 + 1 - errors)), 2)
     0.19
     """
-    # at an epsilon of 600 nothing is left to bound
+    # for an epsilon of 600 or more the bound is trivial
     epsilon = min(epsilon, 600.0)
     spread = 9.0 * math.sqrt(units * distance * (1.0 - distance)) + 20.0
     count = np.arange(
         max(int(units * distance - spread), 0), min(int(units * distance + spread), units) + 1
     )
     p = np.clip(np.rint((count + 1 + np.log(odds) / epsilon) / 2), 1, count)
-    # at the corners (0, 0) and (1, 1), and at that of p
+    # minimum over the corners (0, 0) and (1, 1) and the corner p
     least = np.minimum(
         np.minimum(odds, 1.0),
         (np.exp(-epsilon * (count + 1 - p)) + odds * np.exp(-epsilon * p))
@@ -191,25 +192,25 @@ def least_errors(
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """What a sample may follow in place of the null hypothesis, by the size of one effect.
+    """Alternatives to a null hypothesis, by the size of one effect.
 
     Parameters
     ----------
     sample : Sample
-        Public facts.
+        Public facts about the sample.
     null : NullModel
-        What holds without an effect.
+        The null hypothesis, at effect 0.
     side : {"two-sided", "larger", "smaller"}
-        What the first of two categories is under H1.
+        Direction of the alternative for the first of two categories.
 
     Notes
     -----
-    Effects are on a scale from 0, none, to `most`. Rankings follow a Mallows model: beside
-    uniformity the effect is its theta = -log phi; beside a model with a centre it is the share by
-    which theta is smaller. Of choices the effect is the total variation distance: half of the
-    null's mass grows at the cost of the other. Which categories make up that half is drawn, so that
-    the power does not depend on their order. With one side it is the first category that grows, or
-    falls, and of equal categories any half is as good as another.
+    Effects range from 0 (none) to `most`. Rankings follow a Mallows model. If the null is
+    uniformity, the effect is theta = -log phi; if the null is a model with a centre, it is the
+    relative reduction of theta. For choices the effect is the total variation distance: half of the
+    null's mass increases at the expense of the other half. The categories in that half are drawn at
+    random, so the power does not depend on their order. For a one-sided alternative the first
+    category increases or decreases. If all categories are equal, any half gives the same power.
     """
 
     sample: Sample
@@ -226,7 +227,7 @@ class Alternatives:
 
     @property
     def start(self) -> float:
-        """An effect to start a search from, about as large as sampling errors."""
+        """Starting value for a search, about as large as the sampling error."""
         m = len(self.sample.items)
         n = self.sample.nobs
         if self.null.probabilities:
@@ -256,15 +257,15 @@ class Alternatives:
         return self.null.theta * (1.0 - effect) if self.null.center else effect
 
     def _tilted(self, distance: float, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return shares of the categories at this distance from those under H0."""
+        """Return category probabilities at this distance from H0."""
         p = self.null.probabilities
         cells = np.array(p)
         order = np.arange(len(p))
         if self.side == "two-sided" and not is_uniform(p):
             order = rng.permutation(len(p))
         raised = _raised(p, order) != (self.side == "smaller")
-        # the mass `distance` moves from one half to the other, so that it is the total variation
-        # distance; shares within a half keep their proportions
+        # move the mass `distance` from one half to the other, which makes it the total variation
+        # distance; probabilities within a half keep their proportions
         share = cells[raised].sum()
         cells[raised] *= 1 + distance / share
         cells[~raised] *= max(1 - distance / (1 - share), 0.0)
@@ -283,16 +284,16 @@ class Alternatives:
         )
 
     def effect(self, distance: float) -> float:
-        """Return the effect whose total variation distance from H0, which rises, is this one."""
+        """Return the effect with this total variation distance from H0."""
         if self.null.probabilities:
             return distance
-        # a theta of many items is small: its digits count, not its size
+        # theta is small for many items, so the search needs a relative precision
         return find_root(
             lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18
         )
 
     def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
-        """Return an effect with its Monte Carlo error in terms that a reader knows."""
+        """Return an effect and its Monte Carlo error as a DetectableEffect."""
         if solved is None:
             return DetectableEffect(power, alpha, None, None, None)
         effect = solved.at
@@ -301,7 +302,7 @@ class Alternatives:
             return DetectableEffect(power, alpha, None, None, effect, error)
         model = self.model(effect)
         distance = self.distance(effect)
-        # with a centre there is none beyond the uniform model
+        # with a centre there is no effect beyond the uniform model
         back = self.null.center and effect + error > 1.0
         error = abs(self.distance(effect - error if back else effect + error) - distance)
         ahead = float(model.pair_probability(0, len(self.sample.items) - 1))
@@ -309,7 +310,7 @@ class Alternatives:
 
 
 def _raised(p: Probabilities, order: IntArray) -> NDArray[np.bool_]:
-    """Return which categories, the first ones of an order, make up half of the mass, or one."""
+    """Return which categories make up half of the mass: the first in an order, at least one."""
     raised = np.zeros(len(p), dtype=np.bool_)
     raised[order] = (np.cumsum(np.array(p)[order]) <= 0.5 + 1e-12) | (np.arange(len(p)) == 0)
     return raised
@@ -321,14 +322,14 @@ def curve_of(
     against: Alternatives,
     n_jobs: int = 1,
 ) -> Curve | Enumerated:
-    """Return the power of a test of one sample by effect.
+    """Return the power of a test of one sample as a function of the effect.
 
-    Of two categories it is exact, by a statistic and by a bit.
+    For two categories the power is exact, for statistics and for random bits.
     """
     sample = against.sample
     items = len(against.sample.items)
-    # reports of the local model are simulated as statistics; two categories have so few samples
-    # that rejection is summed over the binomial counts in place of drawing them
+    # local reports are simulated by the sampler of their statistic; for two categories the
+    # probability of rejection is summed over the binomial counts
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
     two = sample.kind == "choices" and items == 2 and sample.nobs <= MAX_ENUMERATED
@@ -338,7 +339,7 @@ def curve_of(
 
 
 def _first(against: Alternatives, distance: float) -> tuple[float, ...]:
-    """Return the probabilities of the first of two categories that an effect may have."""
+    """Return the possible probabilities of the first of two categories at a distance."""
     share = against.null.probabilities[0]
     ends = {"larger": min(share + distance, 1.0), "smaller": max(share - distance, 0.0)}
     return tuple(ends.values()) if against.side == "two-sided" else (ends[against.side],)
@@ -353,20 +354,20 @@ def detectable_from(
     power: float,
     replicates: int,
 ) -> DetectableEffect:
-    """Return the smallest effect at which a test of one sample has a power.
+    """Return the smallest effect that a test of one sample detects with a given power.
 
     Parameters
     ----------
     release : Release
-        Of the test: its public facts and the scale of its noise.
+        The release of the test: its public facts and the scale of its noise.
     query : Statistic or RandomBit
-        What it releases.
+        The statistic or bit that the test releases.
     threshold : int or None
-        Least value that is rejected, in lattice steps; None where none is.
+        Smallest value that is rejected, in lattice steps; None if no value is rejected.
     null : NullModel
-        What is tested.
+        The null hypothesis.
     alpha, power : float
-        Level of the test, and the probability of rejection that is wanted.
+        Level of the test, and required probability of rejection.
     replicates : int
         Simulated samples per effect.
     """
@@ -383,7 +384,7 @@ def detectable_from(
 def detectable_between(
     reject: RejectionProbability, sample: Sample, alpha: float, power: float, replicates: int
 ) -> DetectableEffect:
-    """Return the smallest difference of one group that a comparison of groups detects.
+    """Return the smallest difference of one group that a test of closeness detects.
 
     Parameters
     ----------
@@ -393,14 +394,14 @@ def detectable_between(
     sample : Sample
         Public facts, with the sizes of the groups.
     alpha, power : float
-        Level of the test, and the probability of rejection that is wanted.
+        Level of the test, and required probability of rejection.
     replicates : int
         Simulated data sets per effect.
 
     Returns
     -------
     DetectableEffect
-        How far the smallest group is from the others, in which everything is equally likely.
+        Distance of the smallest group from the others, in which all outcomes are equally likely.
     """
     curve, against = curve_between(reject, sample)
     solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
@@ -412,9 +413,9 @@ def detectable_between(
 def curve_between(
     reject: RejectionProbability, sample: Sample, n_jobs: int = 1
 ) -> tuple[Curve, Alternatives]:
-    """Return the power of a comparison by the effect in the smallest group, and its alternatives.
+    """Return the power as a function of the effect in the smallest group, and its alternatives.
 
-    In all other groups everything is equally likely.
+    In all other groups all outcomes are equally likely.
     """
     null = NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
     groups = [Alternatives(replace(sample, nobs=n, groups=()), null) for n in sample.sizes]
@@ -432,5 +433,5 @@ def curve_between(
 def _drawn_groups(
     effect: float, rng: np.random.Generator, groups: list[Alternatives], small: int
 ) -> tuple[list[IntArray], np.random.Generator]:
-    """Return the data of all groups, and the generator of what else is random in a comparison."""
+    """Return the data of all groups, and the generator for the random parts of a comparison."""
     return [group.simulate(effect * (k == small), rng) for k, group in enumerate(groups)], rng

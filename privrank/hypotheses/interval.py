@@ -1,39 +1,42 @@
 r"""Confidence intervals and estimates of distances, from noisy statistics.
 
-*From the null.* The total variation distance of one sample from known probabilities
+*One sample.* The total variation distance of one sample from known probabilities
 (:func:`interval_from`, :func:`corrected_distance`).
 
-*Of two samples.* theta is the distance of the distributions of two independent samples, total
-variation or that of their mean features under a kernel. T_0 is that of the samples, n_1 and n_2
-units with one observation each. T_1, ..., T_B are those of re-labelled samples, and
-s = 1 / n_1 + 1 / n_2. Released are T_0 and, where `Distance` says so, a second number that the T_i
-decide: their mean for total variation, a threshold for a kernel. Both have independent Laplace
-noise of scale b.
+*Two samples.* theta is the distance between the distributions of two independent samples: total
+variation, or the distance between their mean features under a kernel. The samples have n_1 and n_2
+units with one observation each, and s = 1 / n_1 + 1 / n_2. T_0 is the distance of the samples, and
+T_1, ..., T_B are the distances after permutation of the labels. T_0 is released. If `Distance`
+requires it, a second number computed from the T_i is released as well: their mean for total
+variation, a threshold for a kernel. Both have independent Laplace noise of scale b.
 
-**The zero rule.** Where a distance of 0 is the null hypothesis (total variation or a characteristic
-kernel) the ends below, which cover any distance above 0, are made to agree with the test
-(:func:`zero_rule`). Otherwise they stand alone.
+**The zero rule.** If a distance of 0 is the null hypothesis (total variation or a characteristic
+kernel), the ends below cover any distance above 0, and :func:`zero_rule` makes them agree with the
+test. In all other cases the ends are used as they are.
 
 **Ends.** Let W be standard normal, L and L' standard Laplace variables.
 
-- *By concentration.* A unit of sample g moves T_0 by at most diam / n_g, so by McDiarmid's
-  inequality P(T_0 + b L - E T_0 >= u) <= E exp(-2 ((u - b L)+)^2 / (diam^2 s)); let u make that
-  alpha / 2. As a norm is convex, E T_0 >= theta: U = T + u for the released T = T_0 + b L.
+- *By concentration.* One unit of sample g changes T_0 by at most diam / n_g, so by McDiarmid's
+  inequality P(T_0 + b L - E T_0 >= u) <= E exp(-2 ((u - b L)+)^2 / (diam^2 s)); choose u such that
+  this is alpha / 2. A norm is convex, so E T_0 >= theta: U = T + u for the released T = T_0 + b L.
   Conversely E T_0 <= theta + sqrt((k - 1) s) / 2 for total variation of k categories, and
   E T_0^2 <= theta^2 + s for a kernel that is at most 1: L = T - u - sqrt((k - 1) s) / 2, and
   L = sqrt(((T - u)+)^2 - s)+. These need no second number.
-- *Total variation, lower.* T_0 <= theta + the norm of the centred sampling error, whose mean is
-  about that of the permuted T_i and whose variance is at most (1 - 2 / pi) / 4 s where cells are
-  about normal and n_1 = n_2, s / 4 always: L = T - mean - d, d the 1 - alpha / 2 quantile of
-  W sqrt(variance) + b (L + L'). The greater variance is taken for unequal sizes and two categories.
-- *Total variation, upper*, of at most min(n_1, n_2) / 10 categories: with normal cells of standard
-  deviations that sum to S, E T_0 >= m(theta) = S / 2 g(2 theta / S), g(r) = r (2 Phi(r) - 1) +
-  2 phi(r), however theta is spread over the cells (g is convex). So T + d >= m(theta), d the
-  1 - 0.4 alpha quantile of W sqrt(s / 4) + b L, and S comes from the mean, lowered by what its
-  noise exceeds with probability alpha / 10: E T = S / sqrt(2 pi) where theta = 0.
+- *Total variation, lower.* T_0 <= theta + the norm of the centred sampling error. The mean of this
+  norm is about the mean of the permuted T_i. Its variance is at most s / 4, and at most
+  (1 - 2 / pi) / 4 s if cells are approximately normal and n_1 = n_2. L = T - mean - d, with d the
+  1 - alpha / 2 quantile of W sqrt(variance) + b (L + L'). The larger variance is used for unequal
+  sizes and for two categories.
+- *Total variation, upper*, for at most min(n_1, n_2) / 10 categories. With normal cells whose
+  standard deviations sum to S, E T_0 >= m(theta) = S / 2 g(2 theta / S), where g(r) =
+  r (2 Phi(r) - 1) + 2 phi(r), however theta is distributed over the cells (g is convex). So
+  T + d >= m(theta), with d the 1 - 0.4 alpha quantile of W sqrt(s / 4) + b L. S is computed from
+  the mean, because E T = S / sqrt(2 pi) if theta = 0. The mean is first lowered by the value that
+  its noise exceeds with probability alpha / 10.
 - *Kernel, lower.* L = T - c for the noisy threshold c, which excludes theta = 0 with probability
-  alpha / 2 exactly under equality. For sizes that differ by more than a factor of four the smaller
-  of this and the end by concentration, as the permutations' spread may fall short there.
+  alpha / 2 exactly under equality. If the sizes differ by more than a factor of four, the lower end
+  is the smaller of this and the end by concentration, because the spread of the permuted distances
+  may be too small.
 
 References
 ----------
@@ -55,31 +58,31 @@ from privrank.util.arrays import FloatArray, immutable
 from privrank.util.solvers import bisect
 
 _HALVINGS = 10
-"""Halvings of a bracket."""
+"""Halvings of a bracket, for conditions that are slow to check."""
 
 _EXACT = 2**16
-"""Choices of two categories up to which their counts are summed exactly."""
+"""Number of choices of two categories up to which their counts are summed exactly."""
 
 THRESHOLD_LEVEL = "threshold level"
-"""The setting that says at which level a threshold was released beside a distance."""
+"""Name of the setting with the level of the threshold released with a distance."""
 
 _FINE_HALVINGS = 44
-"""And of one whose condition is quick to check."""
+"""Halvings of a bracket, for conditions that are fast to check."""
 
 _LAPLACE = np.linspace(-32.0, 32.0, 4_001)
-"""Standard Laplace variables, for sums over their distribution; what is beyond has 1e-14."""
+"""Grid of standard Laplace variables for sums; the probability beyond is 1e-14."""
 
 _WEIGHTS = {
     1: np.exp(-np.abs(_LAPLACE)),
     2: np.exp(-np.abs(_LAPLACE)) * (1.0 + np.abs(_LAPLACE)),
 }
-"""Densities, but for a factor, of one and of the sum of two of them."""
+"""Densities, up to a factor, of one Laplace variable and of the sum of two."""
 
 _FEW = 10
-"""Observations per category from which cells are about normal."""
+"""Observations per category from which cells are treated as normal."""
 
 _UNEQUAL = 4
-"""Ratio of sizes up to which permuted kernel distances spread as widely as those of samples."""
+"""Largest ratio of sizes for which permuted kernel distances spread as widely as sample ones."""
 
 _HALF_NORMAL = 0.25 * (1.0 - 2.0 / math.pi)
 
@@ -94,7 +97,7 @@ def interval_from(
     step: float,
     sensitivity: int,
 ) -> tuple[float, float]:
-    """Return an interval of coverage at least 1 - alpha for the total variation distance from p.
+    """Return an interval for the total variation distance from p, with coverage >= 1 - alpha.
 
     Parameters
     ----------
@@ -103,42 +106,46 @@ def interval_from(
     n : int
         Number of choices.
     p : tuple of float
-        Null probabilities; the interval for two is exact.
+        Null probabilities. For two categories the interval is exact.
     distribution : DiscreteLaplace
         Distribution of the noise in `noisy`.
     alpha : float
-        Probability that the interval may miss, shared evenly by both sides.
+        Probability that the interval fails to cover, shared evenly by both sides.
     step : float
         Size of a lattice step.
     sensitivity : int
-        By how many steps a replaced choice moves the distance at most.
+        Largest change of the distance in steps if one choice is replaced.
 
     Returns
     -------
     low, high : float
-        Within [0, 1 - min p]; a single point where the noise has led beyond what can be.
+        Within [0, 1 - min p]; a single point if the noisy value is outside the possible range.
 
     Notes
     -----
-    Let S be the distance of the shares from p, tau that of their true distribution P. S is convex
-    in the shares, so E S >= tau. By the triangle inequality E S <= tau + beta, beta the mean
-    distance of shares from P. That of a share is at most sqrt(P_x (1 - P_x) / n), so that
-    beta <= sqrt((k - 1) / n) / 2 for every P of k categories (Cauchy and Schwarz). A replaced
-    choice moves S by at most Delta, so by McDiarmid's inequality P(S - E S >= t) and
-    P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)). The noise L, in the unit of S, is
-    independent, so P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)). Discrete Laplace
-    noise is stochastically below a Laplace variable of its scale plus a step, for which the mean
-    is summed. So is the other tail. With u the least number where it is at most alpha / 2
-    and T the released statistic, T - u <= tau + beta and T + u + step >= tau hold but with
-    probability alpha / 2 each: the released value is that of S + L, rounded down by less than a
-    step. This is shorter than bounding the deviations of S and of L apart.
+    Let S be the distance of the shares from p, and tau the distance of their true distribution P
+    from p. S is convex in the shares, so E S >= tau. By the triangle inequality
+    E S <= tau + beta, with beta the mean distance of the shares from P. The mean distance of one
+    share is at most sqrt(P_x (1 - P_x) / n), so beta <= sqrt((k - 1) / n) / 2 for every P of k
+    categories (Cauchy and Schwarz). A replaced choice changes S by at most Delta, so by McDiarmid's
+    inequality P(S - E S >= t) and P(S - E S <= -t) are at most exp(-2 t^2 / (n Delta^2)).
+
+    The noise L, in the unit of S, is independent, so
+    P(S + L - E S >= u) <= E exp(-2 ((u - L)+)^2 / (n Delta^2)). Discrete Laplace noise is
+    stochastically smaller than a Laplace variable of its scale plus one step, for which the mean is
+    computed. The same applies to the other tail. Let u be the smallest number for which the bound
+    is at most alpha / 2, and T the released statistic. T - u <= tau + beta and
+    T + u + step >= tau each fail with probability at most alpha / 2; the step is needed because the
+    released value is S + L rounded down by less than one step. The interval is shorter than one
+    that bounds the deviations of S and of L separately.
     """
     if len(p) == 2 and n <= _EXACT:
         return _of_two(noisy, n, p, distribution, alpha, step)
     # McDiarmid: P(S - E S >= t) <= exp(-(t / spread)^2), t in lattice steps
     b = distribution.scale
     spread = math.sqrt(n / 2) * sensitivity
-    # one step, as discrete noise is below a Laplace variable plus 1, and the width of a bin of it
+    # add one step, because discrete noise is below a Laplace variable plus 1, and the width of a
+    # bin
     high = _concentrated(alpha / 2, spread, b) + 1.0 + b * float(_LAPLACE[1] - _LAPLACE[0])
     low = (noisy - high) * step - 0.5 * math.sqrt((len(p) - 1) / n)
     low, high = np.clip([low, (noisy + high + 1) * step], 0.0, 1 - min(p)).tolist()
@@ -150,14 +157,15 @@ def _of_two(
 ) -> tuple[float, float]:
     """Return the interval for two categories, whose counts are binomial.
 
-    Only two distributions are at a distance tau: the first category's probability is p + tau or
-    p - tau. tau is excluded from below (above) if for both, where they exist, the statistic reaches
-    (stays within) what was released with probability at most alpha / 2. One lattice step allows for
-    how p was rounded. The ends are found by halving, as if what is not excluded were one interval:
-    so it was in all of 456 settings of n, p, epsilon and tau.
+    Only two distributions have distance tau: the probability of the first category is p + tau or
+    p - tau. The interval excludes tau from below (above) if for both, as far as they exist, the
+    statistic reaches (does not exceed) the released value with probability at most alpha / 2. One
+    lattice step accounts for the rounding of p. The ends are found by bisection, which assumes that
+    the values not excluded form one interval. This was true in all of 456 settings of n, p, epsilon
+    and tau.
     """
-    # P(T >= released) and P(T <= released) given each count, over the noise alone; the step that
-    # allows for rounded p is taken off on the side that makes both larger
+    # P(T >= released) and P(T <= released) given each count, over the noise alone; the step for the
+    # rounding of p is applied on the side that makes both larger
     counts = np.arange(n + 1)
     first = p[0] / (p[0] + p[1])
     most = max(p) / (p[0] + p[1])
@@ -181,31 +189,31 @@ def _of_two(
 
 
 def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> tuple[float, float]:
-    """Return an interval for a distance that holds 0 exactly if the test does not reject.
+    """Return an interval for a distance that contains 0 exactly if the test does not reject.
 
     Parameters
     ----------
     interval : tuple of float
         Ends of an interval that covers every positive distance with probability 1 - alpha.
     rejected : bool
-        Whether a test of size at most alpha, whose null hypothesis is that the distance is 0,
-        rejects. That of a Monte Carlo table is alpha on average over tables.
+        Whether a test of H0: distance 0, with size at most alpha, rejects. The size of a test with
+        a Monte Carlo table is alpha on average over tables.
     step : float
-        A positive distance, the upper end if the interval has no positive one.
+        A positive distance, used as the upper end if the interval contains no positive distance.
 
     Returns
     -------
     low, high : float
-        An open end at 0 is the least positive number there is.
+        An open end at 0 is represented by the smallest positive number.
 
     Notes
     -----
-    Let C be the positive part of the interval, with 0 if the test does not reject. At a distance of
-    0, C misses only if the test rejects, with probability at most alpha. At a positive distance C
-    misses only if the interval does, as 0 adds to it. So C covers with probability 1 - alpha at
-    every distance, with nothing split between test and interval, whether or not the two have noise
-    in common. Filling the gap between 0 and a positive lower end, or widening the upper end, adds
-    to C.
+    Let C be the positive part of the interval, together with 0 if the test does not reject. At a
+    distance of 0, C fails to cover only if the test rejects, with probability at most alpha. At a
+    positive distance, C fails only if the interval does, because 0 only adds to it. So C has
+    coverage 1 - alpha at every distance. Nothing is split between test and interval, and the two
+    may share noise. Filling the gap between 0 and a positive lower end, or widening the upper end,
+    adds to C.
     """
     low, high = interval
     high = high if high > 0 else step
@@ -213,9 +221,9 @@ def zero_rule(interval: tuple[float, float], *, rejected: bool, step: float) -> 
 
 
 def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return a bracket of where a condition that holds on the left ceases to hold.
+    """Return a bracket of the point where a condition that is true on the left becomes false.
 
-    (low, low) where it does not hold at low; (high, high) where it still does at high.
+    The bracket is (low, low) if it is false at low, and (high, high) if it is true at high.
     """
     if not holds(low):
         return low, low
@@ -223,7 +231,7 @@ def _boundary(holds: Callable[[float], bool], low: float, high: float) -> tuple[
 
 
 def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
-    """Return a distance from p without most of what the scatter of the shares adds to it.
+    """Return a distance from p corrected for most of its sampling bias.
 
     Parameters
     ----------
@@ -237,16 +245,17 @@ def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
     Returns
     -------
     float
-        sqrt(T^2 - e^2), or 0 where T < e: T the released distance and e its mean under p.
+        sqrt(T^2 - e^2), or 0 if T < e, with T the released distance and e its mean under p.
 
     Notes
     -----
     e = sum_x E|M_x - n p_x| / 2 n is exact: with j = floor(n p) + 1 the mean deviation of a
-    binomial count M is 2 j (1 - p) P(M = j) (De Moivre). On average T - e is too small, as
-    E T <= tau + e nearly, and T is too large. Between them the root of squares is right if all
-    cells differ by about their own scatter. Its mean error was -.07 to .07 where that of T went up
-    to .33 (4,000 samples each, without noise). That was over 2 to 900 categories, 100 to 1,000
-    choices, uniform and Zipf nulls and distances of .05 to .3 in half of the categories or in one.
+    binomial count M is 2 j (1 - p) P(M = j) (De Moivre). On average T - e is too small, because
+    approximately E T <= tau + e, and T is too large. The root of the difference of squares lies
+    between them and is correct if all cells deviate by about their own sampling error. In
+    simulations its mean error was -0.07 to 0.07, and the mean error of T was up to 0.33 (4,000
+    samples each, without noise). The settings were 2 to 900 categories, 100 to 1,000 choices,
+    uniform and Zipf nulls, and distances of 0.05 to 0.3 in half of the categories or in one.
     """
     from scipy.stats import binom
 
@@ -259,18 +268,18 @@ def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
 @immutable
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The distance of two samples, as public numbers define it.
+    """The distance of two samples, defined by public numbers.
 
     Parameters
     ----------
     sizes : (int, int)
         Units in each sample.
     diameter : float
-        Largest distance of two units' features: 1 for total variation.
+        Largest distance between the features of two units: 1 for total variation.
     categories : int or None
         Number of categories, for total variation; None for a kernel that is 1 on its diagonal.
     exact : bool
-        Whether a distance of 0 is the null hypothesis: no kernel that leaves differences out.
+        Whether a distance of 0 is the null hypothesis; False for kernels that ignore differences.
     """
 
     sizes: tuple[int, int]
@@ -286,7 +295,7 @@ class Distance:
     def ends(
         self, noisy: float, second: float | None, b: float, alpha: float
     ) -> tuple[float, float]:
-        """Return L and U of the module's description, not yet made to agree with a test.
+        """Return L and U of the module docstring, before the zero rule.
 
         Parameters
         ----------
@@ -295,18 +304,18 @@ class Distance:
         second : float or None
             The released mean, or the threshold at a level of at most `alpha`; None without one.
         b : float
-            Laplace scale of the noise of each.
+            Scale of the Laplace noise in each number.
         alpha : float
-            Probability that the interval may miss.
+            Probability that the interval fails to cover.
 
         Returns
         -------
         low, high : float
-            L in [0, diam]; U at most diam, and below 0 where no distance is compatible with T.
+            L in [0, diam]; U at most diam, and below 0 if no distance is compatible with T.
         """
         s = self.spread
-        # by concentration first, which needs no second number; what follows replaces ends by
-        # shorter ones where their conditions hold
+        # ends by concentration need no second number; they are replaced by shorter ends whose
+        # conditions hold
         u = _concentrated(alpha / 2.0, self.diameter * math.sqrt(s / 2.0), b)
         low = self._by_concentration(noisy - u)
         high = noisy + u
@@ -331,10 +340,10 @@ class Distance:
         return low - 0.5 * math.sqrt((self.categories - 1) * self.spread)
 
     def corrected(self, noisy: float, second: float) -> float:
-        """Return the distance with what sampling adds to it on average taken off, at least 0.
+        """Return the distance corrected for the mean contribution of sampling error, at least 0.
 
-        For total variation m^-1(T), as in the module's description; for a kernel
-        sqrt(T^2 - s)+, which takes off the most that sampling can add.
+        For total variation m^-1(T), see the module docstring; for a kernel sqrt(T^2 - s)+, which
+        subtracts the largest possible contribution.
         """
         if self.categories is None:
             return math.sqrt(max(max(noisy, 0.0) ** 2 - self.spread, 0.0))
@@ -373,7 +382,7 @@ def _quantile(level: float, sd: float, b: float, number: int) -> float:
 def first_beyond(
     short: Callable[[float], bool], scale: float, halvings: int, *, relative: float = 0.0
 ) -> float:
-    """Return where a condition ends that holds from 0 on, which is about as far as `scale`."""
+    """Return the point, of order `scale`, up to which a condition that is true at 0 stays true."""
     low = 0.0
     high = scale
     while short(high):
@@ -392,8 +401,8 @@ def _unbiased(mean: float, null_mean: float) -> float:
         return mean
     half = null_mean * math.sqrt(math.pi / 2.0)  # S / 2, as m(0) = S / sqrt(2 pi)
 
-    # m(theta) = S/2 (r (2 Phi(r) - 1) + 2 phi(r)) rises with theta, and is above theta: so the
-    # solution lies below the mean
+    # m(theta) = S/2 (r (2 Phi(r) - 1) + 2 phi(r)) increases with theta and exceeds theta, so the
+    # solution is below the mean
     def short(theta: float) -> bool:
         r = theta / half
         density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)

@@ -26,12 +26,12 @@ def uniform(k: int) -> Probabilities:
 
 
 def is_uniform(p: Probabilities) -> bool:
-    """Tell whether all probabilities are equal."""
+    """Return whether all probabilities are equal."""
     return min(p) == max(p)
 
 
 def multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
-    """Return counts of n choices with probabilities p, brought to the sum numpy's sampler needs."""
+    """Return counts of n choices with probabilities p, normalised for numpy's sampler."""
     return rng.multinomial(n, _normalised(p))
 
 
@@ -41,7 +41,7 @@ def _normalised(p: Probabilities) -> FloatArray:
 
 
 def sorted_multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
-    """Return counts of n choices, the same up to their order for every order of p."""
+    """Return counts of n choices; a permutation of p only permutes the counts."""
     places, ascending = _ascending(p)
     counts = np.empty(len(p), dtype=np.int64)
     counts[places] = multinomial(n, ascending, rng)
@@ -61,12 +61,12 @@ class NullModel:
     Parameters
     ----------
     probabilities : tuple of float
-        Of the categories, or of all m! rankings in lexicographic order of their ranks; empty for a
-        Mallows model, or where all rankings are equally likely.
+        Probabilities of the categories, or of all m! rankings in lexicographic order of their
+        ranks; empty for a Mallows model, or if all rankings are equally likely.
     theta : float
         Minus the logarithm of phi of a Mallows model.
     center : tuple of int
-        Ranks of the items in its centre; empty otherwise.
+        Ranks of the items in the centre of a Mallows model; empty if there is none.
     """
 
     probabilities: Probabilities = ()
@@ -92,7 +92,7 @@ class NullModel:
         return Mallows.from_theta(len(self.center), self.theta, np.array(self.center))
 
     def tabulated(self) -> NullModel:
-        """Return the same with the probabilities of all m! rankings, of at most six items."""
+        """Return the hypothesis with the probabilities of all m! rankings, for up to 6 items."""
         if not self.center:
             return self
         return NullModel(tuple(self.model.pmf(orders_of(len(self.center))).tolist()))
@@ -118,11 +118,12 @@ class NullModel:
 
 
 def binomial_null(n: int, p: float) -> Null:
-    """Return the binomial distribution, but for what is beyond 12 standard deviations and 50.
+    """Return the binomial distribution without its far tails.
 
     Notes
     -----
-    **Null.** By Bernstein's inequality less than 10^-28 is left out.
+    **Null.** Counts beyond 12 standard deviations plus 50 are omitted. By Bernstein's inequality
+    their probability is less than 10^-28.
     """
     width = math.ceil(12 * math.sqrt(n * p * (1 - p))) + 50
     mode = min(math.floor((n + 1) * p), n)

@@ -1,8 +1,8 @@
-"""Null distributions of noisy statistics, from public numbers: exact ones and Monte Carlo tables.
+"""Null distributions of noisy statistics, from public numbers: exact or by Monte Carlo.
 
-A table is the first draws of a public sequence. The sequence of a (name, sizes) is fixed by a
-public counter seed, independent of any caller's generator. So a p-value is a function of the
-release alone, and what is kept changes how long a fit takes, never its result.
+A Monte Carlo table contains the first draws of a public sequence. The sequence of a (name, sizes)
+is fixed by a public counter seed and independent of the caller's generator. A p-value is therefore
+a function of the release alone; cached draws change the run time of a fit, never its result.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ Value = Callable[[IntArray, Order], int]
 Sampler = Callable[[np.random.Generator], IntArray]
 
 FULL = 9_999
-"""Draws of a full table; at level .05 its own level then lies in [.046, .054]."""
+"""Draws of a full table; at level 0.05 the size of a test given its table is in [0.046, 0.054]."""
 
 TABLE_VERSION = 1
-"""Raise when the distribution of a table changes, so that old draws are not taken for new ones."""
+"""Increment when the distribution of a table changes, because old draws are then not valid."""
 
 FORM = 2
-"""Raise when what is kept under a name changes, so that files of before are not read."""
+"""Increment when the content of cached files changes, because older files are then not valid."""
 
 _LIGHT = 2**25
 _HEAVY = 2**27
-"""Work of a draw up to which a table is full, and up to which it has 1,999 draws."""
+"""Work per draw up to which a table is full, and up to which it has 1,999 draws."""
 
 _MANY = 1_000
-"""Rankings for each item from which on norms of uniform ones are drawn at their limit."""
+"""Rankings per item from which norms of uniform rankings are drawn from their limit."""
 
 BLOCK = 64
-"""Draws that share a generator."""
+"""Number of draws that share a generator."""
 
 _MEMORY: dict[str, IntArray] = {}
 
@@ -59,27 +59,28 @@ def public_generator(method: str, *sizes: int) -> np.random.Generator:
 
 
 def table_key(numbers: Sequence[float]) -> int:
-    """Return 64 bits that stand for these numbers, as a size of a table that they decide.
+    """Return 64 bits that identify these numbers, as a size of the table that depends on them.
 
-    The first bytes of the SHA-256 digest of their binary64 forms: the same numbers give the same
-    public sequence on every machine, other numbers another one, but for a probability of 2^-64.
+    These are the first bytes of the SHA-256 digest of their binary64 forms: the same numbers give
+    the same public sequence on every machine, and other numbers another sequence, up to a
+    probability of 2^-64.
     """
-    exact = np.asarray(numbers, dtype="<f8") + 0.0  # there is one zero
+    exact = np.asarray(numbers, dtype="<f8") + 0.0  # negative zero becomes zero
     return int.from_bytes(hashlib.sha256(exact.tobytes()).digest()[:8], "little")
 
 
 def usual_draws(kind: str, n: int, m: int) -> int:
-    """Return how many draws a table has unless a user asks for more or less, by n and m alone.
+    """Return the default number of draws of a table, a function of n and m alone.
 
-    9,999, but 1,999 and then 999 where one draw of n rankings of m items takes long: its work is
-    n m (m + 200) or, of choices among m categories, 200 m.
+    The default is 9,999. It is 1,999 or 999 if one draw of n rankings of m items takes long: its
+    work is n m (m + 200) or, for choices among m categories, 200 m.
     """
     work = 200 * m if kind == "choices" else _work(n, m)
     return draws_of(work, _LIGHT, _HEAVY)
 
 
 def draws_of(work: int, light: int, heavy: int) -> int:
-    """Return how many draws a table has, fewer where the work of one draw is heavier."""
+    """Return the number of draws of a table, which decreases with the work of one draw."""
     if work <= light:
         return FULL
     return 1_999 if work <= heavy else 999
@@ -92,16 +93,16 @@ def _work(n: int, m: int) -> int:
 def are_many(n: int, m: int) -> bool:
     """Return whether norms of n uniform rankings of m items are drawn without drawing rankings.
 
-    They are where rankings would take long and there are at least 1,000 for each item
+    This is done if drawing rankings would take long and there are at least 1,000 rankings per item
     (:class:`privrank.mechanisms.ranknorms.Limit`).
     """
     return _work(n, m) > _LIGHT and n >= _MANY * m
 
 
 def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) -> int:
-    """Return how many draws a fit takes: those asked for, else what public sizes say.
+    """Return the number of draws of a fit: the requested number, or the default by public sizes.
 
-    Of norms of `uniform` rankings the table is full where they are many.
+    For norms of `uniform` rankings the table is full if there are many rankings.
     """
     n = sample.nobs
     m = len(sample.items)
@@ -114,7 +115,7 @@ def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) ->
 def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
     """Return n uniform rankings of m items as ranks, shape (n, m).
 
-    Every place of an item has its probability to within 2^-32.
+    Every rank of an item has its probability up to 2^-32.
     """
     from privrank.kernels import rankings as kernels
 
@@ -134,22 +135,21 @@ def null_draws(
     name : str
         The statistic.
     sizes : tuple of int
-        What else its distribution depends on, such as n and m.
+        Other numbers on which the distribution depends, such as n and m.
     draw : callable
-        Maps a generator to one statistic, or to a vector of several; can be pickled.
+        Maps a generator to one statistic or to a vector of several; must support pickling.
     draws : int
-        How many; what is drawn beyond those kept from earlier calls is kept as well. None are
-        read or drawn for 0.
+        Number of draws. Additional draws are cached as well. With 0 no draws are read or made.
 
     Notes
     -----
-    Draws are kept in memory and, where that directory can be written to, in
+    Draws are cached in memory and, if that directory is writable, in
     ``$PRIVRANK_CACHE``, by default ``~/.cache/privrank``; deleting it is safe.
     """
     if not draws:
         return np.empty(0, dtype=np.int64)
-    # a table only grows, by whole blocks with seeds of their own: its first draws are the same
-    # whoever asked for more, so p-values do not depend on what was tried before
+    # a table only grows, by complete blocks with seeds of their own: its first draws never change,
+    # so p-values do not depend on earlier calls
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     stored = _MEMORY[label] if label in _MEMORY else _read(label)
     if len(stored) < draws:
@@ -166,7 +166,7 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
 
 
 def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
-    """Draw the blocks here and, where that takes long, on the other cores too; with a bar."""
+    """Draw the blocks, on several cores if this takes long, with a progress bar."""
     return np.concatenate(
         in_processes(partial(_block, name, sizes, draw), numbers, f"null table of the {name}")
     )
@@ -178,7 +178,7 @@ def _folder() -> Path:
 
 
 def _read(label: str) -> IntArray:
-    """Return the draws kept on disk; none of them when the file is damaged."""
+    """Return the draws cached on disk, or no draws if the file is damaged."""
     try:
         stored = np.load(_folder() / f"{label}.npy", allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -188,7 +188,7 @@ def _read(label: str) -> IntArray:
 
 
 def _write(label: str, draws: IntArray) -> None:
-    """Keep the draws on disk: written aside, then put in place, so that no reader sees a part."""
+    """Cache the draws on disk, by an atomic replacement of the file."""
     try:
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ def _write(label: str, draws: IntArray) -> None:
             np.save(handle, draws)
         aside.replace(folder / f"{label}.npy")
     except OSError:
-        return  # a table that cannot be kept is drawn again next time
+        return  # a table that cannot be cached is drawn again next time
 
 
 @immutable
@@ -210,9 +210,9 @@ class Null:
     values : ndarray of int64, shape (v,)
         Distinct values, ascending.
     weights : ndarray of float64, shape (v,)
-        Their probabilities, or their shares of the Monte Carlo draws.
+        Their probabilities, or their fractions of the Monte Carlo draws.
     draws : int or None
-        Number of Monte Carlo draws; None where the distribution is exact.
+        Number of Monte Carlo draws; None if the distribution is exact.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class Null:
 
     @classmethod
     def of_draws(cls, draws: IntArray) -> Null:
-        """Return the distribution that Monte Carlo draws of the statistic stand for.
+        """Return the empirical distribution of Monte Carlo draws of the statistic.
 
         Examples
         --------
@@ -247,20 +247,21 @@ class Null:
         return cls(values, counts / len(draws), len(draws))
 
     def pvalue(self, observed: int, distribution: DiscreteLaplace, lot: float = -0.5) -> float:
-        """Return the p-value of a statistic that was released with noise of this distribution.
+        """Return the p-value of a statistic released with noise of this distribution.
 
         Notes
         -----
-        **Boundary.** With `lot` U uniform on [-1/2, 1/2), drawn apart from all else, the p-value of
-        an exact distribution is P(T + noise > observed) + (1/2 - U) P(T + noise = observed). That
-        is uniform under the null: given the released value it spreads evenly over the step of the
-        distribution function there. U = -1/2 gives the upper end, the p-value without a lot.
+        **Boundary.** Let `lot` be U, uniform on [-1/2, 1/2) and independent of everything else. The
+        p-value of an exact distribution is
+        P(T + noise > observed) + (1/2 - U) P(T + noise = observed). It is uniform under the null:
+        given the released value it is uniform on the step of the distribution function there.
+        U = -1/2 gives the upper end, the p-value without a public random number.
 
         **Null.** Exact distribution: P(T + noise >= observed). Monte Carlo: with T_1, ..., T_N
         drawn under the null, (1 + sum_b P(T_b + noise >= observed | T_b)) / (N + 1). This is the
-        mean, over the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1), which is uniform on
-        its grid or larger because the N + 1 noisy statistics are exchangeable. So tests by it keep
-        their level on average over tables, and it varies less.
+        mean, over the noise, of (1 + #{T_b + noise_b >= observed}) / (N + 1). The latter is uniform
+        on its grid or stochastically larger, because the N + 1 noisy statistics are exchangeable.
+        So tests with the mean keep their level on average over tables, and the mean varies less.
 
         Examples
         --------
@@ -269,7 +270,7 @@ class Null:
         True
         """
         tails = distribution.tail(observed - self.values)
-        if self.draws is not None:  # whole counts, so that without noise nothing is rounded
+        if self.draws is not None:  # whole counts avoid rounding errors if there is no noise
             return (1.0 + float(np.rint(self.draws * self.weights) @ tails)) / (1.0 + self.draws)
         tail = min(float(self.weights @ tails), 1.0)
         beyond = float(self.weights @ distribution.tail(observed + 1 - self.values))
@@ -278,8 +279,8 @@ class Null:
     def bins(self, distribution: DiscreteLaplace, most: int = 60) -> tuple[IntArray, FloatArray]:
         """Return edges and probabilities of at most `most` bins of the noisy statistic.
 
-        The bins hold all but a probability of about 10^-4; every edge is a whole number, and a bin
-        holds the values from its left edge up to, but not, its right one.
+        The bins contain all values up to a probability of about 10^-4. Every edge is a whole
+        number; a bin contains its left edge but not its right edge.
 
         Examples
         --------
@@ -287,7 +288,7 @@ class Null:
         >>> round(mass.sum(), 3).item()
         1.0
         """
-        # a threshold of level a is the least value with a tail of at most a
+        # the threshold of level a is the smallest value with a tail of at most a
         exact = Null(self.values, self.weights)
         low, high = (exact.threshold(a, distribution) for a in (1.0 - 5e-5, 5e-5))
         low = int(self.values[0]) if low is None else low
@@ -300,9 +301,9 @@ class Null:
     def threshold(
         self, alpha: float, distribution: DiscreteLaplace, lot: float = -0.5
     ) -> int | None:
-        """Return the least noisy statistic that is rejected at level alpha, None if none is.
+        """Return the smallest noisy statistic that is rejected at level alpha, or None.
 
-        The `lot` is that of the p-value.
+        `lot` has the same meaning as in :meth:`pvalue`.
 
         Examples
         --------
@@ -310,8 +311,8 @@ class Null:
         >>> null.threshold(0.05, noise) * step == result.threshold
         True
         """
-        # beyond `reach` steps past the largest value noise has less than exp(-40) alpha: no larger
-        # threshold can matter
+        # more than `reach` steps beyond the largest value, noise has probability below
+        # exp(-40) alpha, so larger thresholds are not needed
         reach = math.ceil(distribution.scale * (math.log(1.0 / alpha) + 40.0)) + 1
         low = int(self.values[0]) - reach
         high = int(self.values[-1]) + reach
@@ -325,18 +326,18 @@ class Null:
 
 
 def null_of(name: str, sizes: tuple[int, ...], value: Value, sample: Sampler, draws: int) -> Null:
-    """Return the distribution of a statistic by Monte Carlo.
+    """Return the null distribution of a statistic by Monte Carlo.
 
     Parameters
     ----------
     name, sizes
-        Of the public sequence, as :func:`privrank.hypotheses.nulls.null_draws` takes them.
+        Name and sizes of the public sequence, see :func:`privrank.hypotheses.nulls.null_draws`.
     value : callable
-        As that of a `Statistic`.
+        The `value` of a `Statistic`.
     sample : callable
-        Maps a generator to data under the null hypothesis; can be pickled.
+        Maps a generator to data under the null hypothesis; must support pickling.
     draws : int
-        How many draws.
+        Number of draws.
     """
     return Null.of_draws(
         null_draws(name, sizes, partial(_drawn, value=value, sample=sample), draws)
@@ -350,7 +351,7 @@ def _drawn(rng: np.random.Generator, value: Value, sample: Sampler) -> int:
 def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
     """Return (1 + #{table >= statistic}) / (1 + len(table)), valid for every table size.
 
-    NaN if there is no statistic.
+    The result is NaN if the statistic is NaN.
     """
     if math.isnan(statistic):
         return math.nan

@@ -1,4 +1,4 @@
-"""Ranks of estimates, sets of ranks by Holm's step-down, and the items that may lead."""
+"""Ranks of estimates, rank confidence sets by Holm's step-down method, and dominant sets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ TIED = 1e-8
 
 
 def shared_ranks(values: FloatArray) -> IntArray:
-    """Return ranks, 1 for the largest estimate; equal ones share the best, as in 1, 1, 3.
+    """Return ranks, 1 for the largest estimate; ties share the best rank (1, 1, 3).
 
-    A difference counts if it is above 1e-8 of the range of the estimates, or of 1 if their range is
-    smaller: solvers and sums leave less than that open.
+    Two estimates differ if their difference exceeds 1e-8 times their range, or times 1 if the range
+    is smaller. The numerical error of solvers and sums is below this tolerance.
     """
     ahead = values > values[:, None] + TIED * max(1.0, float(np.ptp(values)))
     return np.asarray(1 + ahead.sum(axis=1))
@@ -28,42 +28,46 @@ def rank_sets(
     identified: NDArray[np.bool_],
     certain: Callable[[int], NDArray[np.bool_]],
 ) -> tuple[IntArray, IntArray]:
-    """Return the lowest and highest rank of each item, for all items at once.
+    """Return the lowest and highest rank of each item, with simultaneous coverage.
 
     Parameters
     ----------
     values : ndarray, shape (m,)
-        Estimates, the largest that of the best item.
+        Estimates; the best item has the largest.
     identified : ndarray of bool, shape (m, m)
-        Which differences are identified; ranks are those among an item and all that it has one
-        with.
+        Which differences are identified. Ranks are relative to the items whose difference from an
+        item is identified.
     certain : callable
-        Which differences, shape (m, m), are certain if so many hypotheses may be true: those of
-        two-sided p-values of at most 2 alpha over that number.
+        Maps a number of hypotheses that may be true to the significant differences, shape (m, m):
+        those with a two-sided p-value of at most 2 alpha over that number.
 
     Notes
     -----
-    **Statistic.** For each ordered pair of items i and j whose difference is identified the
-    hypothesis is theta_i <= theta_j, M in all. Holm's step-down rejects, with R rejected so far,
-    those of one-sided p-values of at most alpha / (M - R), until there are no more. The tests are
-    symmetric: in the direction of the estimate a one-sided p-value is half the two-sided one, in
-    the other it is 1/2 or more. The set of an item is 1 plus the number of items surely better, to
-    the number of all less those surely worse.
+    **Statistic.** For each ordered pair of items i and j with an identified difference, the
+    hypothesis is theta_i <= theta_j. There are M hypotheses. After R rejections, Holm's step-down
+    rejects those with a one-sided p-value of at most alpha / (M - R), until it rejects no more. The
+    tests are symmetric: in the direction of the estimate the one-sided p-value is half the
+    two-sided one, and in the other direction it is at least 1/2. The set of an item ranges from 1
+    plus the number of items significantly better than it to the number of all items minus the
+    number significantly worse.
 
-    *No false direction.* Of M_0 true hypotheses none has a p-value of at most alpha / M_0, with a
-    probability of 1 - alpha or more (Bonferroni), whatever the dependence. Then none is rejected.
-    Those rejected before the first such one would be false, so R <= M - M_0, and its p-value would
-    be at most alpha / (M - R) <= alpha / M_0.
+    *No false direction.* Let M_0 hypotheses be true. With probability at least 1 - alpha, none of
+    them has a p-value of at most alpha / M_0 (Bonferroni), under any dependence. In that case none
+    is rejected. Suppose that one were rejected: the hypotheses rejected before the first one would
+    all be false, so R <= M - M_0, and the p-value of the first one would be at most
+    alpha / (M - R) <= alpha / M_0.
 
-    *Then all sets hold.* Who is surely better is better, so that the lower end is at most 1 plus
-    the number of better items, and likewise the upper end. Of tied items both hypotheses are true,
-    and counted: neither is surely better, and their sets contain all ranks that they share.
+    *Simultaneous coverage.* Without a false direction, every item that is significantly better is
+    better. The lower end is therefore at most 1 plus the number of better items, and similarly for
+    the upper end. For tied items both hypotheses are true and are counted in M_0: neither item is
+    significantly better, and both sets contain all ranks that the items share.
 
-    *Without p-values* a threshold will do at which no true hypothesis is certain with a probability
-    of 1 - alpha if one order of so many pairs is false, and which falls with that number.
+    *Without p-values* a threshold that depends on a number of pairs suffices, on two conditions. If
+    one order of each of that many pairs is false, no true hypothesis is significant, with
+    probability at least 1 - alpha. The threshold does not decrease as that number increases.
 
-    The first step is Bonferroni's, of two-sided tests of all differences at alpha over their
-    number. Later ones only reject more, so that sets are subsets of its sets.
+    The first step is Bonferroni's method for two-sided tests of all differences, at alpha over
+    their number. Later steps only reject more, so the sets are subsets of Bonferroni's sets.
 
     References
     ----------
@@ -74,8 +78,8 @@ def rank_sets(
     ahead = identified & (values > values[:, None])
     better = np.zeros_like(ahead)
     rejected = -1
-    # step-down (Holm): what is rejected no longer counts as a hypothesis, so the level of the
-    # others rises, until a round rejects nothing more
+    # Holm's step-down: rejected hypotheses no longer count, so the level of the others rises, until
+    # a round rejects no more
     while better.sum() > rejected:
         rejected = int(better.sum())
         better |= ahead & certain(max(hypotheses - rejected, 1))
@@ -85,31 +89,31 @@ def rank_sets(
 
 
 def dominant_set(better: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the smallest set of items, not empty, of which each is better than all outside of it.
+    """Return the smallest non-empty set whose items are all better than all items outside.
 
     Parameters
     ----------
     better : ndarray of bool, shape (m, m)
-        Whether row is better than column; never both ways round, and not of every pair.
+        Whether the row is better than the column; never both ways, and not for every pair.
 
     Returns
     -------
     ndarray of bool, shape (m,)
-        Whether an item is in it.
+        Whether an item is in the set.
 
     Notes
     -----
-    **Statistic.** Call a set closed if each of its items is better than each outside. Of two closed
-    sets one is part of the other: an item of the first alone would be better than one of the second
-    alone, and the other way round. So there is a smallest. Of its s items each is better than m - s
-    others or more, and no item outside is better than so many. Hence an item that is better than as
-    many as any is in it. Whoever is not worse than some member has to be in, too, and what comes of
-    adding these is closed.
+    **Statistic.** A set is closed if each of its items is better than each item outside. One of two
+    closed sets contains the other: if not, an item of the first alone would be better than an item
+    of the second alone, and vice versa. So there is a smallest closed set. Let it have s items.
+    Each of them is better than at least m - s items, and no item outside is better than so many.
+    Hence an item that is better than the most items is in the set. Every item to which some member
+    is not superior must be in the set as well, and adding all these items gives a closed set.
 
-    *With confidence.* Let `better` be orders of majorities that are all true, with probability
-    1 - alpha. The set is closed for these, and so for the true majorities, to which they belong.
-    The Smith set is the smallest closed set of the true ones, and thus within it. No smaller set
-    will do: where all other pairs are divided evenly, the two sets are equal.
+    *Confidence set.* Let `better` contain orders of majorities that are all true, with probability
+    1 - alpha. The set is closed under these orders, and therefore under all true majorities, which
+    include them. The Smith set is the smallest closed set of the true majorities, so it is a subset
+    of this set. No smaller set is sufficient: if all other pairs are tied, the two sets are equal.
 
     References
     ----------
@@ -126,7 +130,7 @@ def dominant_set(better: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """
     member: NDArray[np.bool_] = np.zeros(len(better), dtype=bool)
     member[better.sum(axis=1).argmax()] = True
-    # no item is better than itself, so that members stay
+    # no item is better than itself, so members stay in the set
     while (larger := np.asarray(~better[member].all(axis=0))).sum() > member.sum():
         member = larger
     return member

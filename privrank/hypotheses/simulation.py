@@ -1,4 +1,4 @@
-"""Power of a test by simulation, or summed over counts: from public numbers only."""
+"""Power of a test, by simulation or by summation over counts, from public numbers only."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ def rejection_of(
     threshold: int | None,
     boundary: float = 0.0,
 ) -> RejectionProbability:
-    """Return the map from data to their probability of rejection, over noise or the bit's coin.
+    """Return the map from data to their probability of rejection.
 
-    Given the threshold in lattice steps, None when no value is rejected, and the probability with
-    which the value one step below it is rejected as well.
+    The probability is over the noise, or over the coin of a random bit. `threshold` is in lattice
+    steps, None if no value is rejected. `boundary` is the probability with which the value one step
+    below the threshold is rejected.
     """
     if isinstance(query, RandomBit):
         return query.probability
     value = query.simulated or query.value
 
-    # P(value + noise >= threshold), exact given the data: its mean over samples varies less than
-    # a count of rejections; `boundary` is how often the value next below is rejected, too
+    # P(value + noise >= threshold), exact given the data, so its mean over samples varies less than
+    # a count of rejections
     def reject(data: IntArray, order: Order) -> float:
         if threshold is None:
             return 0.0
@@ -54,9 +55,9 @@ def rejection_of(
 def rejection_at_level(
     query: Statistic | RandomBit, noise: DiscreteLaplace, null: Null | None, alpha: float
 ) -> RejectionProbability:
-    """Return the same for a test at level `alpha`, given the null distribution of its statistic.
+    """Return the map for a test at level `alpha`, given the null distribution of its statistic.
 
-    Where a public random number decides at the boundary it is averaged over, too.
+    If a public random number decides at the boundary, the probability is averaged over it as well.
     """
     if null is None or isinstance(query, RandomBit):
         return rejection_of(query, noise, None)
@@ -78,10 +79,10 @@ def mean_of(
 ) -> tuple[float, float]:
     """Return the mean of one(r) over replicates r = 0, 1, ..., and its standard error.
 
-    They are simulated block by block. What a replicate is must depend on r alone, so that it is the
-    same for any number of processes and replicates r are alike from one call to the next.
-    Where all agree, the error is as if one more were apart from them by this step, as probabilities
-    are by 1: it is never 0, which says that a value is exact.
+    Replicates are simulated in blocks. A replicate must depend on r alone; it is then the same for
+    any number of processes, and in every call. If all replicates are equal, the standard error is
+    computed as if one additional replicate differed by `step`, which is 1 for probabilities. The
+    standard error is therefore never 0, which denotes an exact value.
     """
     blocks = range(-(-replicates // BLOCK))
     values = np.concatenate(in_processes(partial(_block, one, replicates), blocks, label, n_jobs))
@@ -92,12 +93,12 @@ def mean_of(
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Power as a function of the effect, by the same random numbers at every effect.
+    """Power as a function of the effect, with the same random numbers at every effect.
 
     Parameters
     ----------
     reject : callable
-        From :func:`rejection_of`.
+        The map of :func:`rejection_of`.
     sampler : callable
         Maps an effect and a generator to data.
     items : int
@@ -105,7 +106,7 @@ class Curve:
     label : str
         Name of the statistic, for the progress bar.
     n_jobs : int
-        Processes that simulate.
+        Number of processes.
     """
 
     reject: RejectionProbability
@@ -115,7 +116,7 @@ class Curve:
     n_jobs: int = 1
 
     def at(self, effect: float, replicates: int) -> tuple[float, float]:
-        """Return the power at an effect and its standard error, from so many simulated samples."""
+        """Return the power at an effect and its standard error, by simulation."""
         return mean_of(
             partial(self._rejected, effect),
             replicates,
@@ -131,14 +132,14 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Enumerated:
-    """The same of two categories, summed over their counts: no simulation.
+    """Power as a function of the effect, summed over the counts of two categories.
 
     Parameters
     ----------
     reject : callable
-        From :func:`rejection_of`, of a statistic or a bit that depends on the counts alone.
+        The map of :func:`rejection_of`, for a statistic or bit that depends on the counts alone.
     first : callable
-        Maps an effect to the probabilities of the first category whose powers are averaged.
+        Maps an effect to probabilities of the first category; the power is averaged over these.
     nobs : int
         Number of units.
     """
@@ -148,13 +149,13 @@ class Enumerated:
     nobs: int
 
     def at(self, effect: float, replicates: int = 0) -> tuple[float, float]:
-        """Return the power at an effect, and 0, its error; replicates are not needed."""
+        """Return the power at an effect, and 0, its standard error; `replicates` is ignored."""
         return float(np.mean([self._power(p) for p in self.first(effect)])), 0.0
 
     def _power(self, p: float) -> float:
         """Return the binomial mean of the probability of rejection.
 
-        Counts beyond nine standard deviations have a probability below 1e-15 and are left out.
+        Counts beyond nine standard deviations have a probability below 1e-15 and are omitted.
         """
         n = self.nobs
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0

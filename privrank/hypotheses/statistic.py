@@ -1,4 +1,4 @@
-"""What a test statistic is to the mechanism that releases it and to the inference after it."""
+"""Definitions of test statistics for the mechanisms that release them and for inference."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Blindness = Literal[
     "beyond landmarks",
     "equal margins",
 ]
-"""Conditions, all public, in which a statistic has little power or none.
+"""Public conditions under which a statistic has little power or none.
 
 ``privrank.results.testnotes.BLINDNESS`` has the sentence for each."""
 
@@ -52,52 +52,53 @@ Blindness = Literal[
 @immutable
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A whole-number statistic of a sample, and all that is public about it.
+    """A whole-number statistic of a sample, with all public facts about it.
 
-    Large values speak against the null hypothesis. Everything but `value` is a function of public
-    numbers, so the same statistic can be rebuilt from a release. It does not depend on the order of
-    the units.
+    Large values are evidence against the null hypothesis. Everything except `value` is a function
+    of public numbers, so the statistic can be rebuilt from a release. The statistic does not depend
+    on the order of the units.
 
     Parameters
     ----------
     name : str
-        As a summary prints it, such as ``"capped Borda norm"``.
+        Name in summaries, such as ``"capped Borda norm"``.
     step : float
         Size of one lattice step in the statistic's own unit.
     sensitivity : int
         Largest change, in lattice steps, when one unit is replaced.
     value : callable
         Maps the data and a public order of the items to the statistic in lattice steps. Data are
-        the ranks, shape (n, m), of rankings, and the counts by category, shape (k,), of choices.
+        ranks, shape (n, m), for rankings, and counts by category, shape (k,), for choices.
     null : callable
-        Maps the number of Monte Carlo draws wanted, where the distribution is not known exactly, to
-        the distribution of the statistic under the null hypothesis; 0 draws leave one that is not
-        known exactly empty.
+        Maps a number of Monte Carlo draws to the distribution of the statistic under the null
+        hypothesis. Draws are used only if the distribution is not known exactly; 0 draws then give
+        an empty distribution.
     blind_to : tuple of Blindness
-        What the statistic cannot detect, or detects with little power. Has no default: what is not
-        declared would be promised.
+        Conditions under which the statistic has little power or none. There is no default, because
+        an omitted condition would be an implicit claim of power.
     consistent : str or None
         Dotted name of the object whose docstring proves, under **Consistency.**, that the power
-        against every departure tends to 1 as n, or the smallest group, grows. None: no summary
+        against every alternative tends to 1 as n, or the smallest group, grows. None: no summary
         claims consistency.
     simulated : callable or None
-        The statistic as `value` gives it but without what only privacy needs, for simulations of
-        power; None when there is nothing to leave out.
+        The statistic of `value` without steps that only privacy needs, for simulations of power;
+        None if there are no such steps.
     impossible : callable or None
-        Maps the data, as they are before any reduction, to the number of observations that have
-        probability 0 under the null hypothesis, each of which rejects it; for releases without
-        noise alone. None where there can be none.
+        Maps the data, before any reduction, to the number of observations that have probability 0
+        under the null hypothesis. Each such observation rejects it. For releases without noise
+        only; None if no observation is impossible.
     distance : bool
-        Whether it is the total variation distance of the shares from the null.
+        Whether the statistic is the total variation distance of the shares from the null.
     randomised : bool
-        Whether a public random number decides at the boundary of the rejection region, which gives
-        the test its level exactly; for statistics with an exact null distribution.
+        Whether a public random number decides at the boundary of the rejection region, which makes
+        the level exact; for statistics with an exact null distribution.
     coarse : callable or None
-        Maps a number of draws to the same statistic with its public constants from so many, for a
-        first look at many sizes; None where these constants are none, or quick.
+        Maps a number of draws to the same statistic with its public constants computed from that
+        many draws, for fast searches over sample sizes; None if there are no such constants or they
+        are fast to compute.
     sampler : callable or None
-        Maps an effect and a generator to simulated data as `value` takes them, where these are no
-        rankings or choices, such as reports; else None.
+        Maps an effect and a generator to simulated data for `value`, if the data are not rankings
+        or choices but, for example, local reports; None in all other cases.
     """
 
     name: str
@@ -123,30 +124,31 @@ def check_declared(blind_to: tuple[Blindness, ...], consistent: str | None) -> N
     if blind_to and consistent is not None:
         raise ValueError(
             f"consistent must be None for a statistic that is blind to {blind_to[0]!r}. Declare "
-            f"the blindness or the proof of consistency."
+            f"either the blindness or the proof of consistency."
         )
 
 
 @immutable
 @dataclass(frozen=True, slots=True)
 class RandomBit:
-    """A decision that is itself random, and private for that reason.
+    """A random decision, which is private because it is random.
 
     Parameters
     ----------
     name : str
-        As a summary prints it, such as ``"coin and ramp"``.
+        Name in summaries, such as ``"coin and ramp"``.
     probability : callable
         Maps the data and a public order of the items to the probability that the bit is 1, the
-        decision to reject. The proof that it is private stands where it is defined.
+        decision to reject. Its definition proves that it is private.
     blind_to : tuple of Blindness
-        As for a :class:`Statistic`.
+        See :class:`Statistic`.
     level : str or None
-        Dotted name of the object whose docstring proves, under **Null.**, that the level is at
-        most the one asked for. None: no summary states a level.
+        Dotted name of the object whose docstring proves, under **Null.**, that the size is at
+        most the level. None: no summary states a level.
     dealt : bool
-        Whether the probability depends on the order of the rankings. They are then put in one that
-        is drawn uniformly and kept secret, because a respondent can move the places of others.
+        Whether the probability depends on the order of the rankings. They are then put in an order
+        that is drawn uniformly and kept secret, because one respondent can move the others'
+        positions.
     """
 
     name: str
@@ -157,9 +159,9 @@ class RandomBit:
 
 
 def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | None:
-    """Return the null distribution of a statistic, None for a bit.
+    """Return the null distribution of a statistic, or None for a random bit.
 
-    Warns the caller's caller of Monte Carlo draws too few for the level.
+    Emits a warning, at the caller's caller, if the Monte Carlo draws are too few for the level.
     """
     if isinstance(query, RandomBit):
         return None
@@ -172,33 +174,33 @@ def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | N
 @immutable
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A statistic of two or more samples, and what is released of it.
+    """A statistic of at least two samples, with the public facts about its release.
 
     Parameters
     ----------
     name : str
-        As a summary prints it.
+        Name in summaries.
     statistic : {"tv", "chi-square", "mallows", "kendall"}
-        Total variation distance, chi-square, or the distance by a kernel of rankings.
+        Total variation distance, chi-square, or a kernel distance between rankings.
     form : {"pairs", "sum", "groups", "cells"}
-        How it takes the samples: the largest between two of them; the sum of how far each is from
-        all; the larger of that and of how far any one is. For choices the larger of these, less
-        what pooled counts make expect, and of the largest cell.
+        How the samples are combined. ``"pairs"``: the largest distance between two samples.
+        ``"sum"``: the sum of the distances of each sample from all. ``"groups"``: the larger of
+        this sum and of the largest distance of a single sample. ``"cells"``, for choices: the
+        larger of that, minus its expectation given the pooled counts, and of the largest cell.
     sensitivity : float
-        Largest change when one unit is replaced, at every re-labelling.
+        Largest change if one unit is replaced, for every permutation of the labels.
     blind_to : tuple of Blindness
-        As for a :class:`Statistic`.
+        See :class:`Statistic`.
     consistent : str or None
-        As for a :class:`Statistic`.
+        See :class:`Statistic`.
     effect : float or None
-        Sensitivity of the statistic of two samples that can be released as an effect; None where
-        there is none.
+        Sensitivity of the statistic of two samples if it can be released as an effect; None if not.
     distance : Distance or None
-        What is public of that statistic where it is a distance, which has an interval.
+        Public facts about that statistic if it is a distance, which has an interval.
     decision : callable or None
-        Maps the statistic of the data and those of the re-labellings, the plan and a generator to
-        one bit, released in place of the smoothed p-value. The proof that it is private stands
-        where it is defined.
+        Maps the statistic of the data and the permuted statistics, the plan and a generator to
+        one bit, which is released instead of the smoothed p-value. Its definition proves that it is
+        private.
     """
 
     name: str

@@ -1,24 +1,25 @@
-"""Noise outside of releases: public draws of it, tails and quantiles of it with normal errors.
+"""Noise outside of releases: public draws, and tails and quantiles of noise plus normal errors.
 
-The secret noise of a release is drawn by ``draw`` of its distribution, in `privacy`. Here a public
-generator is given, and what is returned is noise alone, in floating point. It protects nothing.
+The secret noise of a release is drawn by the method ``draw`` of its distribution, in `privacy`. The
+functions here use a public generator and return noise alone, in floating point, which gives no
+privacy.
 
-**Limit.** On a fine lattice noise on a body is a K-norm mechanism's: a scale times a Gamma(m)
-variable times a uniform point of the body of radius 1. For zero-sum Laplace noise that body is
-{|x|_1 <= 1, sum 0}: in n = m - 1 dimensions, the factor exp(-h) of the density gives the shell at h
-the weight h^n exp(-h) when points of the body below it are uniform. For permutohedron noise it is K
-(:class:`privrank.privacy.knorm.PermutohedronNoise`). Simulated noise has that distribution; it is
-off by some 1 / scale^2 of its variance.
+**Limit.** On a fine lattice, noise on a body is the noise of a K-norm mechanism: a scale times a
+Gamma(m) variable times a uniform point of the body of radius 1. For zero-sum Laplace noise this
+body is {|x|_1 <= 1, sum 0}: in n = m - 1 dimensions, the factor exp(-h) of the density gives the
+shell at h the weight h^n exp(-h) if points of the body below it are uniform. For permutohedron
+noise the body is K (:class:`privrank.privacy.knorm.PermutohedronNoise`). Simulated noise has this
+distribution; the relative error of its variance is about 1 / scale^2.
 
-**Tails.** Whatever a p-value or an interval is of, its error is a normal variable Z, from sampling,
-plus noise N, independent of it and symmetric. What is known of N decides how they are put together:
+**Tails.** The error of every estimate is a normal variable Z, from sampling, plus noise N, which is
+independent of Z and symmetric. The computation depends on the form of N:
 
-- Laplace noise of one or two numbers: in closed form (:func:`normal_laplace_tail`).
-- Gaussian noise, or a sum of many numbers: a normal variable, of a random variance if need be.
-- Noise as a mixture of sizes of either sign: :func:`mixture_tail`. Of a vector that sums to zero
-  the sizes come from public points of the body (:func:`public_points`) and the exact distribution
-  of the radius.
-- A sum of several draws: by its characteristic function (:func:`noisy_quantiles`).
+- Laplace noise of one or two numbers: closed form (:func:`normal_laplace_tail`).
+- Gaussian noise, or a sum of many numbers: a normal variable, with random variance if necessary.
+- Noise that is a mixture of sizes of either sign: :func:`mixture_tail`. For a vector that sums to
+  zero the sizes are computed from public points of the body (:func:`public_points`) and the exact
+  distribution of the radius.
+- A sum of several draws: the characteristic function (:func:`noisy_quantiles`).
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
 _STRAIGHT = 1e-5
 _ALIKE = 200.0
-"""Skewness up to which a distribution counts as normal, and shape of a Gamma distribution from
-which it counts as that of a normal variable transformed."""
+"""Skewness up to which a distribution is treated as normal, and shape from which a Gamma
+distribution is treated as a transformed normal variable."""
 
 _RADII = 4000
-"""Radii over which the distribution of a coordinate is summed up."""
+"""Number of radii over which the distribution of a coordinate is summed."""
 
 
 def simulated(
@@ -67,7 +68,7 @@ def simulated(
 
 
 def body_scale(distribution: BodyDistribution) -> float:
-    """Return the scale of the Gamma(m) variable that stretches a point of the body."""
+    """Return the scale of the Gamma(m) variable that multiplies a point of the body."""
     return (
         distribution.scale if isinstance(distribution, ZeroSumLaplace) else 1.0 / distribution.rate
     )
@@ -92,15 +93,15 @@ def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
 def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return uniform points of {|x|_1 <= 1, sum 0}.
 
-    p items are positive with probability proportional to C(m, p) C(m - 2, p - 1): the sets of p
-    items times the volume of a pair of simplices of dimensions p - 1 and m - p - 1. On each the
-    point is uniform.
+    The number p of positive items has probability proportional to C(m, p) C(m - 2, p - 1): the
+    number of sets of p items times the volume of a pair of simplices of dimensions p - 1 and
+    m - p - 1. On each pair the point is uniform.
     """
     p = np.arange(1, m)
     log = (gammaln(m + 1) - gammaln(p + 1) - gammaln(m - p + 1)) + (
         gammaln(m - 1) - gammaln(p) - gammaln(m - p)
     )
-    # how many are positive, which of them, and a uniform point of a pair of simplices
+    # draw the number of positive items, the items, and a uniform point of a pair of simplices
     share = np.cumsum(np.exp(log - log.max()))
     positives = 1 + np.searchsorted(share, rng.random(draws) * share[-1])
     positive = np.argsort(rng.random((draws, m)), axis=1) < positives[:, None]
@@ -114,14 +115,14 @@ def _diamond(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
 def half_width(
     distribution: DiscreteLaplace | DiscreteGaussian | CubeNoise, alpha: float, coordinates: int = 1
 ) -> float:
-    """Return the least h, in lattice steps, that any coordinate exceeds with at most `alpha`.
+    """Return the smallest h, in lattice steps, that any coordinate exceeds with at most `alpha`.
 
-    So many `coordinates` are looked at. Gaussian noise by the normal distribution, which has the
-    probability of k in k - 1/2 to k + 1/2.
+    The probability refers to the maximum over `coordinates` entries. Gaussian noise is treated as
+    normal: k has the probability of the interval from k - 1/2 to k + 1/2.
     """
     if isinstance(distribution, CubeNoise):
         return cube_half_width(distribution, alpha, coordinates)
-    # coordinates are independent: each may miss with 1 - (1 - alpha)^(1 / coordinates)
+    # coordinates are independent: each may exceed h with 1 - (1 - alpha)^(1 / coordinates)
     miss = -math.expm1(math.log1p(-alpha) / coordinates)
     if isinstance(distribution, DiscreteGaussian):
         return float(max(math.ceil(-distribution.scale * ndtri(0.5 * miss) - 0.5), 0))
@@ -137,14 +138,14 @@ def cube_half_width(
 ) -> float:
     """Return the h that any coordinate of the noise exceeds with at most `alpha`.
 
-    So many `coordinates` are looked at, with independent normal errors of standard deviation
-    `blur` added to them.
+    The probability refers to the maximum over `coordinates` entries, to which independent normal
+    errors of standard deviation `blur` are added.
 
     Notes
     -----
-    **Statistic.** Given the radius R coordinates are independent, uniform on -R..R. Without blur
-    each is inside with probability (2 h + 1) / (2 R + 1). With it, by the uniform distribution on
-    [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) + phi(x).
+    **Statistic.** Given the radius R, coordinates are independent and uniform on -R..R. Without
+    `blur` each is inside with probability (2 h + 1) / (2 R + 1). With `blur` the distribution is
+    uniform on [-R - 1/2, R + 1/2] plus a normal one: Phi has the integral x Phi(x) + phi(x).
     """
     if distribution.radius is None:
         return float(-blur * ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
@@ -161,18 +162,18 @@ def cube_half_width(
         )
         return float(mass @ (1.0 - np.clip(inside, 0.0, 1.0) ** coordinates))
 
-    # whole steps without blur, and a hundredth of its spread with it
+    # search whole steps without blur, and hundredths of its standard deviation with blur
     unit = 0.01 * blur if blur > 0 else 1.0
     steps = range(math.ceil((float(radii[-1]) + 40 * blur) / unit))
     return unit * bisect_left(steps, True, key=lambda h: outside(h * unit) <= alpha)
 
 
 def radii_up_to(distribution: Radius, reach: float) -> tuple[FloatArray, FloatArray]:
-    """Return the radii up to `reach` with their probabilities; the rest is not listed."""
+    """Return the radii up to `reach` and their probabilities; larger radii are omitted."""
     beyond = np.arange(
         1, max(math.ceil(reach) - distribution.low - len(distribution.weights) + 1, 0) + 1
     )
-    # beyond the listed weights a radius is geometric: its tail mass is spread with ratio q
+    # beyond the listed weights the radius is geometric: its tail mass is distributed with ratio q
     q = math.exp(-1.0 / distribution.scale)
     mass = np.concatenate(
         (distribution.weights, distribution.tail * (1.0 - q) * q ** (beyond - 1.0))
@@ -182,9 +183,9 @@ def radii_up_to(distribution: Radius, reach: float) -> tuple[FloatArray, FloatAr
 
 
 def cube_radii(distribution: CubeNoise) -> tuple[FloatArray, FloatArray]:
-    """Return the radii with their probabilities; where there are many, means of runs of them.
+    """Return the radii and their probabilities; many radii are replaced by means of runs.
 
-    Their spread within a run is small beside their mean. A share below e^-40 is not listed.
+    The spread within a run is small relative to the mean. Probabilities below e^-40 are omitted.
     """
     assert distribution.radius is not None
     last = distribution.radius.low + len(distribution.radius.weights)
@@ -206,47 +207,49 @@ _SPAN = 1e-4
 
 _PAIRS = 2**16
 _RATIOS = 128
-"""Pairs of entries of points of a body, and ratios of two weights that are distinguished."""
+"""Number of pairs of entries of points of a body, and of distinct ratios of two weights."""
 
 _FINE = 16
 _OCTAVES = 50
 _GRID = 128
-"""Sizes that stand for noise: so many until the probability beyond has halved, so many times; and
-values between which a distribution function is interpolated."""
+"""The first two numbers define the sizes that represent noise: 16 sizes until the probability
+beyond has halved, 50 times. The third is the number of values between which a distribution function
+is interpolated."""
 
 _BLOCK = 2**21
-"""Normal probabilities that are held at a time."""
+"""Number of normal probabilities in memory at a time."""
 
 _ENTRIES = 2**16
 _GROUPS = 128
-"""Entries of points of a body, and groups of similar size they are averaged in, for quantiles."""
+"""Number of entries of points of a body for quantiles, and of groups of similar size over which
+they are averaged."""
 
 _PERIOD = 30.0
 _FARTHEST = 8.5
-"""Standard deviations of the whole error after which its distribution is wrapped around, and those
-of its normal part up to which a characteristic function is summed."""
+"""Standard deviations of the total error after which its distribution is wrapped around, and of its
+normal part up to which a characteristic function is summed."""
 
 _LEAST = 1.0 / 30.0
-"""Least share of the whole error's standard deviation that the normal part is given."""
+"""Minimum standard deviation of the normal part, relative to the total error."""
 
 _DEVIATIONS = 33
-"""Standard deviations of the normal part at which quantiles are computed; between them a straight
-line."""
+"""Number of standard deviations of the normal part at which quantiles are computed; quantiles
+between them are interpolated linearly."""
 
 _CELLS = 2**21
 _FEWEST = 20
 _MOST = 20_000
-"""Cells of the points of a permutohedron that are drawn; the fewest points, and the most."""
+"""Cells of the points of a permutohedron that are drawn; the fewest and the most points."""
 
 _SIZES = 200
 _NODES = 29
 _FARTHEST_NODE = 7.0
-"""Sizes of a difference of their entries and values of the radius that are distinguished, and the
-standard deviations out to which a normal variable is integrated; half of one at a step."""
+"""Number of sizes of a difference of entries, and number of values of the radius. The last is the
+number of standard deviations up to which a normal variable is integrated, in steps of one half."""
 
 
 def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatArray) -> FloatArray:
-    """Return P(|Z + N| > x) for Z normal and N of one of these sizes, of either sign.
+    """Return P(|Z + N| > x) for Z normal and N one of these sizes, of either sign.
 
     Parameters
     ----------
@@ -267,7 +270,7 @@ def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatA
 def skewed_tail(
     x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatArray, skewness: FloatArray
 ) -> FloatArray:
-    """Return P(Z + N > x) for Z of Pearson's type III, and N of one of some sizes, of either sign.
+    """Return P(Z + N > x) for Z of Pearson's type III and N of given sizes, of either sign.
 
     Parameters
     ----------
@@ -284,11 +287,10 @@ def skewed_tail(
 
     Notes
     -----
-    With the skewness g a standardised Z is g / 2 times what a Gamma(a) variable is off its mean,
-    a = 4 / g^2. From a = 200 on its tail is that of a standard normal variable beyond Barndorff-
-    Nielsen's r* = r + log(u / r) / r, off by less than 1e-4 of itself within eight standard
-    deviations. At y times the mean r^2 = 2 a (y - 1 - log y), with the sign of
-    u = (y - 1) sqrt(a).
+    With skewness g a standardised Z is g / 2 times a centred Gamma(a) variable, a = 4 / g^2. For a
+    of at least 200 its tail is the standard normal tail beyond Barndorff-Nielsen's
+    r* = r + log(u / r) / r, with a relative error below 1e-4 within eight standard deviations. At y
+    times the mean r^2 = 2 a (y - 1 - log y), with the sign of u = (y - 1) sqrt(a).
     """
     tail = np.zeros_like(sizes)
     straight = np.abs(skewness) <= _STRAIGHT
@@ -310,7 +312,7 @@ def _gamma_tail(z: FloatArray, skewness: FloatArray) -> FloatArray:
     tail = np.empty_like(z)
     incomplete = gammaincc if upper else gammainc
     tail[rare] = incomplete(shape[rare], shape[rare] * np.maximum(1.0 + off[rare], 0.0))
-    # a Gamma variable is not negative, and beyond the other end nothing is left
+    # a Gamma variable is not negative, and its tail is 0 or 1 beyond the other end
     shape = shape[~rare]
     off = np.clip(off[~rare], 1e-12 - 1.0, 1e6)
     r = np.sqrt(2.0 * shape * np.maximum(off - np.log1p(off), 0.0))
@@ -336,7 +338,7 @@ def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> Float
     density = np.exp(-0.5 * z * z)
     right = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
     left_argument = (shift - z) / np.sqrt(2.0)
-    # e^{s - x/b} P(Z < x - sd^2/b); for a positive argument through erfcx, else directly
+    # e^{s - x/b} P(Z < x - sd^2/b): by erfcx for a positive argument, directly for a negative one
     with np.errstate(over="ignore", invalid="ignore"):
         left = np.where(
             left_argument > 0,
@@ -367,9 +369,10 @@ def normal_laplace_tail(
 
     Notes
     -----
-    **Null.** In their squared scales, two Laplace variables are a divided difference of one: the
-    characteristic function 1 / ((1 + s_1 t^2) (1 + s_2 t^2)) splits into partial fractions. Nearly
-    equal scales are set apart symmetrically, which moves the probability by less than 10^-7.
+    **Null.** As a function of the squared scales, the tail for two Laplace variables is a divided
+    difference of the tail for one: the characteristic function
+    1 / ((1 + s_1 t^2) (1 + s_2 t^2)) has a partial fraction expansion. Nearly equal scales are
+    separated symmetrically, which changes the probability by less than 10^-7.
     """
     x, sd = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(sd, dtype=float))
     tail = np.asarray(2.0 * ndtr(-x / sd))
@@ -380,7 +383,7 @@ def normal_laplace_tail(
     if len(present) == 1:
         return np.asarray(2.0 * _one_laplace_tail(x, sd, np.maximum(present[0], floor)))
     # T_2 = (s_1 T_1(s_1) - s_2 T_1(s_2)) / (s_1 - s_2) with squared scales s: a divided difference,
-    # which for nearly equal scales is taken over a small span around their mean
+    # for nearly equal scales over a small span around their mean
     squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
     middle = 0.5 * (squares[0] + squares[1])
     half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), _SPAN * middle)
@@ -394,7 +397,7 @@ def normal_laplace_tail(
 
 @lru_cache(maxsize=8)
 def public_points(distribution: BodyDistribution, draws: int, name: str) -> FloatArray:
-    """Return public uniform points of a distribution's body, shape (draws, m), by a name."""
+    """Return named public uniform points of a distribution's body, shape (draws, m)."""
     return body_points(distribution, draws, public_generator(name, distribution.items))
 
 
@@ -407,11 +410,12 @@ def noisy_tail(
 ) -> FloatArray:
     """Return P(|Z + a N_1 - b N_2| > x) for Z normal and N two entries of one draw of noise.
 
-    `sd` is that of Z; the weights a and b are `first` and `second`, without which b is 0.
+    `sd` is the standard deviation of Z. The weights a and b are `first` and `second`; b is 0 if
+    `second` is None.
 
     Notes
     -----
-    **Null.** Discrete Laplace and Gaussian noise are taken at their continuous limits, in closed
+    **Null.** Discrete Laplace and Gaussian noise are replaced by their continuous limits, in closed
     form. The noise of a vector that sums to zero is a mixture of sizes (:func:`_sizes`).
     """
     x, sd, first = np.broadcast_arrays(x, sd, first)
@@ -422,8 +426,8 @@ def noisy_tail(
     if isinstance(distribution, DiscreteGaussian):
         lengths = first**2 + (0.0 if second is None else np.square(second))
         return np.asarray(2.0 * ndtr(-x / np.sqrt(sd**2 + distribution.variance * lengths)))
-    # noise on a body: |N_1 - (b / a) N_2| is a mixture of sizes that depends on the ratio alone,
-    # so one table per distinct ratio serves all rows
+    # noise on a body: |N_1 - (b / a) N_2| is a mixture of sizes that depends on b / a only, so one
+    # table per distinct ratio serves all rows
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
     known, which = _separated(ratio)
@@ -440,10 +444,10 @@ def noisy_tail(
 
 
 def _separated(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the ratios of two weights that are distinguished, and which of them each ratio is.
+    """Return the distinct ratios of two weights, and the index of the one for each ratio.
 
-    Items compared equally often have the ratio 1. Where there are many ratios each takes the
-    nearest of some that are spread evenly over their logarithms, about a hundredth apart.
+    Items compared equally often have the ratio 1. If there are many ratios, each is replaced by the
+    nearest point of a grid that is even on the logarithmic scale, with steps of about 1%.
     """
     known, which = np.unique(ratio, return_inverse=True)
     if len(known) > _RATIOS:
@@ -453,7 +457,7 @@ def _separated(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
 
 
 def _beyond() -> FloatArray:
-    """Return the probabilities beyond the lower ends of the sizes that stand for noise."""
+    """Return the probabilities beyond the lower ends of the sizes that represent noise."""
     return np.asarray(2.0 ** (-np.arange(_FINE * _OCTAVES) / _FINE))
 
 
@@ -463,12 +467,13 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
 
     Notes
     -----
-    **Null.** Given a point of the body, P(|N_1 - ratio N_2| > t) is the Gamma(m) tail at t / u, u
-    the size of the difference of its entries. That is averaged over public points, the same for all
-    pairs, as all items are alike. Points are taken in groups of similar size, in the mean square.
-    Groups become as small as a single point where u is largest, as far tails come from there. The
-    quantiles at the probabilities of :func:`_beyond`, so close that no tail is off by more than a
-    few per cent, bound the sizes; each stands for a uniform variable between two of them.
+    **Null.** Given a point of the body, P(|N_1 - ratio N_2| > t) is the Gamma(m) tail at t / u,
+    with u the size of the difference of its entries. This tail is averaged over public points,
+    which are the same for all pairs because items are exchangeable. Points are combined in groups
+    of similar size, by root mean squares. Groups shrink to single points where u is largest,
+    because these points determine the far tails. The sizes are intervals between quantiles at the
+    probabilities of :func:`_beyond`, which are so close that no tail has a relative error above a
+    few per cent. Each size represents a uniform variable between two quantiles.
     """
     pairs = distribution.items // 2
     m = distribution.items
@@ -478,7 +483,7 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
     starts = np.unique(len(sizes) - left.astype(np.int64))
     count = np.diff(starts, append=len(sizes))
     scale = body_scale(distribution) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
-    # the tail at a grid of sizes, read backwards: at which size it has a given probability
+    # compute the tail at a grid of sizes and invert it by interpolation
     t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), _GRID)
     tail = gammaincc(m, t[:, None] / scale) @ (count / len(sizes))
     log_tail = np.log(np.maximum(tail, 1e-300))
@@ -491,18 +496,20 @@ def noisy_quantiles(
 ) -> FloatArray:
     """Return the x with P(|Z + sum_j w_j N_j| > x) = level, for each standard deviation of Z.
 
-    Given the deviations of a normal Z, positive, and what each of several independent draws of the
-    noise, in lattice steps, counts for: N_j is one entry of a draw.
+    `sds` are the positive standard deviations of a normal Z. `weights` are the weights w_j of
+    independent draws of the noise, in lattice steps; N_j is one entry of a draw.
 
     Notes
     -----
-    **Statistic.** By the Fourier series of the distribution wrapped around a period of 30 standard
-    deviations of the sum, which moves a tail by less than 1e-12: with phi its characteristic
-    function and h = 2 pi / period, P(|X| <= x) = h x / pi + (2 / pi) sum_k sin(k h x) phi(k h) / k.
-    Noise is taken at its continuous limit. A normal part below a thirtieth of the whole deviation
-    is raised to that, which widens by less than a thousandth. As a function of the deviation of Z
-    the quantile is convex and computed at a few values; lines between them lie less than 1e-3
-    above.
+    **Statistic.** The quantile is computed from the Fourier series of the distribution wrapped
+    around a period of 30 standard deviations of the sum, which changes a tail by less than 1e-12.
+    With phi the characteristic function and h = 2 pi / period,
+    P(|X| <= x) = h x / pi + (2 / pi) sum_k sin(k h x) phi(k h) / k.
+
+    Noise is replaced by its continuous limit. If the standard deviation of the normal part is below
+    a thirtieth of the total, it is increased to this value, which widens quantiles by less than a
+    thousandth. The quantile is a convex function of the deviation of Z. It is computed at a few
+    values; linear interpolation between them is at most 1e-3 above.
     """
     noise = float((weights**2).sum()) * distribution.variance
     sds = np.maximum(sds, _LEAST * np.sqrt(sds**2 + noise))
@@ -511,10 +518,10 @@ def noisy_quantiles(
         known = np.linspace(known[0], known[-1], _DEVIATIONS)
     whole = np.sqrt(known**2 + noise)
     step = 2.0 * math.pi / (_PERIOD * whole.max())
-    # the series is cut where the normal factor exp(-(sd k h)^2 / 2) of the least deviation is gone
+    # the series ends where the normal factor exp(-(sd k h)^2 / 2) of the smallest sd vanishes
     k = np.arange(1, math.ceil(_FARTHEST / (known.min() * step)) + 1)
     phi = np.exp(-0.5 * np.square(known[:, None] * (k * step)))
-    # draws of one weight are alike: their characteristic functions multiply to a power
+    # draws with equal weights have equal characteristic functions, whose product is a power
     for weight in np.unique(weights):
         phi *= _transform(distribution, weight * step * k) ** int((weights == weight).sum())
 
@@ -531,7 +538,7 @@ def _transform(distribution: DetailDistribution, t: FloatArray) -> FloatArray:
     """Return the characteristic function of one entry of the noise, in lattice steps.
 
     Noise on a body is a Gamma(m) radius of scale s times an entry u of a uniform point, from a
-    public sample. The tail takes the mean over u of the real part of (1 - i t s u)^-m.
+    public sample. The result is the mean over u of the real part of (1 - i t s u)^-m.
     """
     if distribution.variance == 0:
         return np.ones_like(t)
@@ -544,7 +551,7 @@ def _transform(distribution: DetailDistribution, t: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _entries(distribution: BodyDistribution) -> FloatArray:
-    """Return sizes of entries of points of a distribution's body, root mean squares of groups."""
+    """Return entry sizes of points of a distribution's body, as root mean squares of groups."""
     points = public_points(
         distribution, math.ceil(_ENTRIES / distribution.items), "bodies of details"
     )
@@ -556,14 +563,14 @@ def _entries(distribution: BodyDistribution) -> FloatArray:
 def difference_variance(distribution: BordaDistribution, items: int, pairs: bool) -> float:
     """Return the variance of the noise in the difference of two Borda totals, in squared steps.
 
-    The noise is in the pair counts, whose rows are summed up, or (not `pairs`) in the totals.
+    The noise is in the pair counts, whose rows are summed, or (not `pairs`) in the totals.
 
     Notes
     -----
-    **Statistic.** With variance v per count, two row sums share one pair, which enters with both
-    signs, and differ in 2 (m - 2) others: (4 + 2 (m - 2)) v = 2 m v. Two totals with independent
-    noise: 2 v. K-norm noise adds up to 0 and treats all items alike, so two of its coordinates have
-    the covariance -v / (m - 1).
+    **Statistic.** Let v be the variance per count. Two row sums share one pair, with opposite
+    signs, and differ in 2 (m - 2) other pairs: (4 + 2 (m - 2)) v = 2 m v. For two totals with
+    independent noise it is 2 v. K-norm noise sums to 0 and is exchangeable between items, so two of
+    its coordinates have the covariance -v / (m - 1).
     """
     if pairs:
         return 2.0 * items * distribution.variance
@@ -581,15 +588,15 @@ def difference_tail(
 ) -> FloatArray:
     """Return P(|Z + noise| > x) for the noise in the difference of two Borda totals.
 
-    The noise, of which a lattice step counts `step`, is that of :func:`difference_variance`.
+    The noise is defined in :func:`difference_variance`, with lattice steps of size `step`.
 
     Notes
     -----
     **Null.** K-norm noise is a Gamma(m) radius, by quadrature, times a uniform point of a body, by
-    a public sample of the differences of its entries, rounded up. A row sum of cube noise is, given
-    the radius, a sum of independent uniform variables, taken as normal with its variance, which has
-    the heavier tails. Laplace noise is a normal variable with a variance drawn from an exponential
-    distribution.
+    a public sample of the differences of its entries, rounded up. Given the radius, a row sum of
+    cube noise is a sum of independent uniform variables; it is replaced by a normal variable with
+    the same variance, which has heavier tails. Laplace noise is a normal variable whose variance
+    has an exponential distribution.
     """
     if isinstance(distribution, PermutohedronNoise):
         sizes, share = _body_differences(items)
@@ -625,9 +632,9 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
 def _variances(
     distribution: BordaDistribution, items: int, pairs: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return variances of the noise in the difference of two scores, with their probabilities.
+    """Return variances of the noise in the difference of two scores, and their probabilities.
 
-    Of pairs it is the difference of two row sums.
+    With `pairs` the scores are row sums.
     """
     if pairs and isinstance(distribution, CubeNoise) and distribution.variance > 0:
         radii, mass = cube_radii(distribution)
@@ -635,7 +642,7 @@ def _variances(
     if pairs and isinstance(distribution, DiscreteLaplace) and distribution.variance > 0:
         rng = public_generator("Laplace variances", items)
         # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
-        # counts with weight 2, so 4 v E, and the 2 (m - 2) others add a Gamma variable
+        # has weight 2, hence 4 v E, and the 2 (m - 2) other pairs add a Gamma variable
         shared = rng.exponential(size=4000)
         others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
         return distribution.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)

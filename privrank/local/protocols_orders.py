@@ -313,9 +313,9 @@ class Comparisons(Asking):
     For Bradley-Terry worths and leading items. The value is 0 if the first item of the pair is
     preferred, 1 if the second is, 2 for a tie.
 
-    What is estimated holds if respondents are independent of each other, whether a report arrives
-    does not depend on what it is about and pairs were assigned, not chosen. What comes about
-    otherwise: :doc:`assumptions </assumptions>`.
+    **Assumptions.** Independent respondents; whether a local report arrives does not depend on its
+    content; pairs were assigned, not chosen by respondents. For the consequences of violations, see
+    :doc:`assumptions </assumptions>`.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ objective perturbation, which minimise a loss with a random linear term, are at 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -24,6 +25,7 @@ from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.mechanisms.tallies import (
+    STATISTICS,
     largest_design_effect,
     net_wins,
     observed_moments,
@@ -34,7 +36,6 @@ from privrank.mechanisms.tallies import (
     round_expected,
     same_half,
     sample_rows,
-    statistic,
     units,
 )
 from privrank.plans.calibration import NEAREST, OUTPUT_STEP
@@ -47,9 +48,6 @@ from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
-
-_SECOND_STAGE = {names.DEPENDENCE, names.OPPONENTS}
-"""Parts that are measured by the help of the others."""
 
 
 def release_comparisons(
@@ -120,13 +118,13 @@ def _drawn(
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    later = _SECOND_STAGE & plan.parts.keys()
+    later = [name for name in SECOND_STAGE if name in plan.parts]
     moments = {*names.MOMENTS, *names.TIE_MOMENTS, names.BY_PAIR}
     for name in sorted(plan.parts.keys() - {names.WORTHS, *later, *moments}):
         if name == names.WINS and exact:
             values[name] = observed_wins(encoded).ravel()
             continue
-        counts = statistic(encoded, name)
+        counts = STATISTICS[name](encoded)
         # every group of respondents has noise of its own
         groups = counts.reshape(-1, items) if name == names.NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
@@ -134,9 +132,9 @@ def _drawn(
         values |= observed_moments(encoded)
 
     def second_stage(first: Release) -> Release:
-        if names.OPPONENTS in later:
-            first = _with_opponents(encoded, first, rng)
-        return _with_dependence(encoded, first, rng) if names.DEPENDENCE in later else first
+        for name in later:
+            first = SECOND_STAGE[name](encoded, first, rng)
+        return first
 
     def then(first: Release) -> Release:
         return fit_error_guard(partial(second_stage, first), first_stage(first), reader)
@@ -155,10 +153,10 @@ def first_stage(release: Release) -> Release:
     that of the second stage; of zero-concentrated privacy that one had a^2 / 2 at its share a.
     """
     plan = release.plan
-    parts = {name: part for name, part in plan.parts.items() if name not in _SECOND_STAGE}
+    parts = {name: part for name, part in plan.parts.items() if name not in SECOND_STAGE}
     settings = {name: value for name, value in plan.settings.items() if name != names.DEPENDENCE}
     first = replace(plan, parts=parts, settings=settings)
-    spent = [plan.parts[name].epsilon for name in _SECOND_STAGE & plan.parts.keys()]
+    spent = [plan.parts[name].epsilon for name in SECOND_STAGE.keys() & plan.parts.keys()]
     if math.isfinite(sum(spent)):
         rho = None if plan.rho is None else plan.rho - sum(0.5 * part**2 for part in spent)
         first = replace(first, epsilon=plan.epsilon - sum(spent), rho=rho)
@@ -214,6 +212,13 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
             findings[names.TIE_FLOOR] = float(contrasts.tie_floor)
     values = {**release.values, names.DEPENDENCE: draw(part, exact, rng)}
     return replace(release, values=values, found=findings)
+
+
+SECOND_STAGE: dict[str, Callable[[Encoded, Release, Rng], Release]] = {
+    names.OPPONENTS: _with_opponents,
+    names.DEPENDENCE: _with_dependence,
+}
+"""What measures a part with the help of the first stage's parts, by name, in order."""
 
 
 def _observed(encoded: Encoded, *, always: bool) -> Design:

@@ -20,7 +20,7 @@ answers less what the fit expects of them (:class:`Expected`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -30,7 +30,6 @@ import numpy as np
 from privrank.bradley_terry import dependence, linear
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
-from privrank.plans.choice import FINE, STEPS
 from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
@@ -43,7 +42,9 @@ from privrank.release.names import (
     SIDES,
     TIE_MOMENTS,
     TIES,
+    WINS,
 )
+from privrank.release.parts import FINE, STEPS
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, Words, batches
 from privrank.util.checks import Rng
@@ -101,35 +102,59 @@ def observed_wins(encoded: Encoded) -> IntArray:
     return np.stack((count[seen] + net[seen], count[seen] - net[seen]))
 
 
-def statistic(encoded: Encoded, name: str) -> IntArray:
-    """Return the exact integer statistic of a part; sensitive."""
-    design = encoded.design
-    m = len(design.items)
-    by_item = {NET: net_wins, SIDES: wins_and_losses, ITEM_COUNTS: item_counts}
-    if name in by_item:
-        return by_item[name](encoded)
-    if name == TIES:
-        return encoded._ties
-    (first, second, count, net) = encoded._pairs
-    facts = design.covariates
-    if name in (ORDER_EFFECT, GROUP_ANSWERS):
-        assert facts is not None  # both are parts of models with covariates
-        pattern = first // m
-        if name == ORDER_EFFECT:  # wins less losses of the items named first
-            return np.array([facts.first[pattern] @ net])
-        return sum_by(facts.cell[pattern], count, facts.cells)
-    # whatever the covariates are
-    first = first % m
-    second = second % m
-    # position of pair (i, j), i < j, among all pairs in lexicographic order
-    place = first * (2 * m - first - 1) // 2 + second - first - 1
-    pairs = m * (m - 1) // 2
-    if name == PAIR_COUNTS:
-        return sum_by(place, count, pairs)
-    cells = np.zeros((2, pairs), dtype=np.int64)
-    cells[0, place] = count + net
-    cells[1, place] = count - net
-    return (cells if design.ties else cells // 2).ravel()
+def ties(encoded: Encoded) -> IntArray:
+    """Return the number of ties; sensitive."""
+    return encoded._ties
+
+
+def order_effect(encoded: Encoded) -> IntArray:
+    """Return wins minus losses of the items named first; sensitive."""
+    facts = encoded.design.covariates
+    assert facts is not None  # a part of models with covariates
+    first, _, _, net = encoded._pairs
+    return np.array([facts.first[first // len(encoded.design.items)] @ net])
+
+
+def group_answers(encoded: Encoded) -> IntArray:
+    """Return the comparisons of each group; sensitive."""
+    facts = encoded.design.covariates
+    assert facts is not None  # a part of models with covariates
+    first, _, count, _ = encoded._pairs
+    return sum_by(facts.cell[first // len(encoded.design.items)], count, facts.cells)
+
+
+def pair_counts(encoded: Encoded) -> IntArray:
+    """Return the comparisons of each pair, whatever the covariates are; sensitive."""
+    return sum_by(_pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs)
+
+
+def win_matrix(encoded: Encoded) -> IntArray:
+    """Return the wins of each pair's first and second items, in halves if tied; sensitive."""
+    _, _, count, net = encoded._pairs
+    cells = np.zeros((2, encoded.design.sensitivity.pairs), dtype=np.int64)
+    cells[:, _pair_numbers(encoded)] = count + net, count - net
+    return (cells if encoded.design.ties else cells // 2).ravel()
+
+
+def _pair_numbers(encoded: Encoded) -> IntArray:
+    """Return the positions of pairs (i, j), i < j, among all pairs in lexicographic order."""
+    m = len(encoded.design.items)
+    first, second, *_ = encoded._pairs
+    low = first % m
+    return np.asarray(low * (2 * m - low - 1) // 2 + second % m - low - 1)
+
+
+STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
+    GROUP_ANSWERS: group_answers,
+    ITEM_COUNTS: item_counts,
+    NET: net_wins,
+    ORDER_EFFECT: order_effect,
+    PAIR_COUNTS: pair_counts,
+    SIDES: wins_and_losses,
+    TIES: ties,
+    WINS: win_matrix,
+}
+"""The exact integer statistics of the first stage, by part (:mod:`privrank.release.parts`)."""
 
 
 def same_half(encoded: Encoded, halves: IntArray) -> int:

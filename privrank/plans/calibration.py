@@ -14,21 +14,12 @@ import numpy as np
 
 from privrank.bradley_terry.losses import loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
-from privrank.plans.choice import FINE, MIN_RIDGE, OUTPUT, STEPS, Choice
+from privrank.plans.choice import MIN_RIDGE, OUTPUT, Choice
 from privrank.privacy.accounting import pure_epsilon, split
-from privrank.privacy.netnoise import (
-    PartNoise,
-    cell_noise,
-    count_noise,
-    item_noise,
-    net_noise,
-    side_noise,
-    tie_noise,
-    weighted_noise,
-)
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds, UnitSensitivity, objective_loss
 from privrank.release import names
+from privrank.release.parts import NoiseRequest, plan_parts
 from privrank.release.plan import QUIET, PartPlan, Perturbation, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Design
@@ -152,92 +143,56 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
     hence to (epsilon, delta) (:func:`privrank.privacy.accounting.pure_epsilon`). With Gaussian
     noise the main part is (its share of epsilon, delta)-private and the others are pure at their
-    shares of epsilon, which composes to (epsilon, delta) as well. Pair counts have the noise of
-    :func:`privrank.privacy.netnoise.count_noise` and item counts that of
-    :func:`privrank.privacy.netnoise.item_noise`, other side parts discrete Laplace noise of scale
-    l1 sensitivity / share (:class:`privrank.privacy.sensitivity.UnitSensitivity`,
-    :meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). The distributions of net wins, of
-    wins and losses and of the win matrix are those of
-    :func:`privrank.privacy.netnoise.net_noise`, :func:`privrank.privacy.netnoise.side_noise` and
-    :func:`privrank.privacy.netnoise.cell_noise`. The worths of objective perturbation are covered
-    by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the zero-concentrated
-    privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties shares its noise with
-    the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one pure part.
+    shares of epsilon, which composes to (epsilon, delta) as well. The noise of each
+    part is that of :func:`privrank.release.parts.plan_parts`. The worths of objective perturbation
+    are covered by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the
+    zero-concentrated privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties
+    shares its noise with the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one
+    pure part.
     """
     if math.isinf(epsilon) and design.kind == "private":
         design = replace(design, pairs=None)  # this run takes the counts that were met
-    main = names.WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
-    whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
-    epsilons = split(whole, dict(choice.shares), main)
-    ties = epsilons.pop(names.TIES, 0.0)
-    rho = sum(0.5 * share**2 for name, share in epsilons.items() if name != main)
-    parts: dict[str, PartPlan] = {}
+    main = main_part(choice)
+    request = noise_request(design, choice, epsilon, delta)
+    epsilons = request.epsilons
+    parts = plan_parts(design, request)
     settings: dict[str, Setting] = {}
-    spent = 0.5 * (epsilons[main] + ties) ** 2
-    for name in sorted(epsilons.keys() - {names.WORTHS, OUTPUT}):
-        noise = _noise(design, name, choice, epsilons[name], delta)
-        step = design.step(name, exact=math.isinf(epsilon)) / noise.fineness
-        parts[name] = PartPlan(
-            noise.distribution, noise.sensitivity, epsilons[name], step, noise.fineness
-        )
-        if name == main and noise.rho is not None:
-            spent = noise.rho
-        if name == names.NET and design.davidson:
-            tied = tie_noise(design.sensitivity, noise, epsilons[name], ties)
-            spends = ties if math.isfinite(epsilon) else math.inf
-            parts[names.TIES] = PartPlan(tied.distribution, tied.sensitivity, spends)
     _check_range(design, parts)
     if main == names.WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
-        parts[names.WORTHS] = objective.part
+        parts[main] = objective.part
         settings = objective.settings
+    if names.DEPENDENCE in parts:
+        settings[names.DEPENDENCE] = choice.form
+    spent = parts[main].rho
+    if spent is None:
+        spent = 0.5 * (epsilons[main] + epsilons.get(names.TIES, 0.0)) ** 2
+    rho = sum(0.5 * share**2 for name, share in epsilons.items() if name not in (main, names.TIES))
     if choice.form == "cluster" and math.isinf(epsilon):
         moments = names.MOMENTS + names.TIE_MOMENTS * design.davidson
         parts |= {name: PartPlan(QUIET, 0, math.inf) for name in (*moments, names.BY_PAIR)}
-    if names.DEPENDENCE in parts:
-        settings[names.DEPENDENCE] = choice.form
-        if choice.form == "worst":
-            parts[names.DEPENDENCE] = replace(parts[names.DEPENDENCE], step=1.0 / STEPS)
-        elif design.varied:
-            parts[names.DEPENDENCE] = replace(parts[names.DEPENDENCE], step=1.0 / FINE)
     return Plan(
         by, choice.mechanism, choice.mechanism, epsilon, delta, parts, settings, rho + spent
     )
 
 
-def _noise(design: Design, name: str, choice: Choice, epsilon: float, delta: float) -> PartNoise:
-    """Return the noise of a part; side releases but counts have discrete Laplace noise.
+def main_part(choice: Choice) -> str:
+    """Return the name of the main part of a release."""
+    return names.WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
 
-    Notes
-    -----
-    **Privacy.** Net wins weighted by numeric covariates, which are public then, and with them the
-    largest sum of weights: :func:`privrank.privacy.netnoise.weighted_noise`. Other parts: as
-    :func:`plan_comparisons` says.
+
+def noise_request(design: Design, choice: Choice, epsilon: float, delta: float) -> NoiseRequest:
+    """Divide epsilon among the parts of a choice, whose noise can then be calibrated.
+
+    Side releases have pure noise. With Gaussian noise delta is spent on the main release.
     """
-    sensitivity = design.sensitivity
-    distribution = choice.noise
-    if name == names.NET and design.covariates is not None and design.covariates.bounds:
-        return weighted_noise(sensitivity, design.covariates.weight, epsilon)
-    if name == names.NET:
-        return net_noise(sensitivity, distribution, epsilon, delta, ties=design.davidson)
-    if name == names.SIDES:
-        return side_noise(sensitivity, distribution, epsilon, ties=bool(design.ties))
-    if name == names.WINS:
-        return cell_noise(sensitivity, distribution, epsilon, delta, ties=bool(design.ties))
-    if name == names.PAIR_COUNTS:
-        return count_noise(sensitivity, epsilon)
-    if name == names.ITEM_COUNTS:
-        return item_noise(sensitivity, epsilon)
-    moments = sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
-    if design.varied:
-        moments = FINE * moments + sensitivity.pairs + design.davidson
-    moved = {
-        names.DEPENDENCE: STEPS if choice.form == "worst" else moments,
-        names.GROUP_ANSWERS: sensitivity.group_answers_l1,
-        names.ORDER_EFFECT: sensitivity.named_first_l1,
-        names.OPPONENTS: sensitivity.opponents_l1,
-    }[name]
-    return PartNoise(DiscreteLaplace.calibrate(moved, epsilon), moved)
+    whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
+    main = main_part(choice)
+    epsilons = split(whole, dict(choice.shares), main)
+    if main == names.NET and design.davidson:
+        # the noise of the net wins may protect the ties, too
+        epsilons.setdefault(names.TIES, 0.0 if math.isfinite(epsilon) else math.inf)
+    return NoiseRequest(epsilons, delta, choice.noise, choice.form)
 
 
 def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:

@@ -19,14 +19,7 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise, side_noise
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.release.names import (
-    GROUP_ANSWERS,
-    ITEM_COUNTS,
-    OPPONENTS,
-    ORDER_EFFECT,
-    PAIR_COUNTS,
-    TIES,
-)
+from privrank.release.parts import PARTS, Form
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
 from privrank.release.survey import (
@@ -41,8 +34,6 @@ from privrank.release.survey import (
 from privrank.util.checks import as_numbers, check_choice, check_flag
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
-
-Form = Literal["worst", "pairs", "none", "cluster"]
 
 SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (0.1, 0.2, 0.3)}
 """Shares of epsilon that each form may take."""
@@ -61,12 +52,6 @@ TYPICAL_SQUARE = 2.25
 
 TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
-
-STEPS = 2**16
-"""Sensitivity of the largest design effect, in lattice steps."""
-
-FINE = 2**8
-"""Lattice steps of sums of squares within their own unit, where answers are less expected ones."""
 
 
 def requested_dependence(design: Design, epsilon: float, dependence: Dependence) -> Form | None:
@@ -241,13 +226,11 @@ MIN_RIDGE = 1 / 200
 
 DEFAULT_SHARES = {
     OUTPUT: 0.01,
-    ORDER_EFFECT: 0.15,
-    TIES: 0.15,
-    OPPONENTS: 0.05,
+    **{name: spec.share for name, spec in PARTS.items() if isinstance(spec.share, float)},
 }
 """Default shares of epsilon for the side releases of a fit."""
 
-BALANCED = (PAIR_COUNTS, GROUP_ANSWERS, ITEM_COUNTS)
+BALANCED = tuple(name for name, spec in PARTS.items() if spec.share == "balanced")
 """Side releases whose shares are chosen so that they and the net wins err least together."""
 
 
@@ -273,9 +256,9 @@ class Choice:
     mechanism : {"net wins", "wins and losses", "win matrix", "objective perturbation"}
         The main release.
     shares : mapping of str to float
-        Shares of epsilon of the side releases that are wanted: ``"dependence"``,
-        ``"pair_counts"``, ``"output"``, ``"group_answers"``, ``"order_effect"``, ``"ties"``,
-        ``"opponents"``, ``"item_counts"``.
+        Shares of epsilon of the side releases, by their names in
+        :data:`privrank.release.parts.PARTS`, and of ``"output"``, the noise on the worths of
+        objective perturbation.
     gamma : float
         Ridge of objective perturbation.
     form : {"worst", "pairs", "none", "cluster"}
@@ -291,7 +274,7 @@ class Choice:
     mechanism: Mechanism
     shares: Mapping[str, float] = field(default_factory=dict)
     gamma: float = 0.0
-    form: Literal["worst", "pairs", "none", "cluster"] = "none"
+    form: Form = "none"
     noise: NoiseName = "laplace"
     link: Link = LOGIT
 

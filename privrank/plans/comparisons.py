@@ -13,7 +13,7 @@ from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import MAX_ERROR
 from privrank.distributions.links import LOGIT, Link
-from privrank.plans.calibration import objective_scale
+from privrank.plans.calibration import noise_request, objective_scale
 from privrank.plans.choice import (
     BALANCED,
     DEFAULT_SHARES,
@@ -21,7 +21,6 @@ from privrank.plans.choice import (
     OUTPUT,
     Choice,
     Dependence,
-    Form,
     choose_form,
     deviation,
     noise_choices,
@@ -30,26 +29,19 @@ from privrank.plans.choice import (
     side_deviation,
 )
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import (
-    NoiseName,
-    cell_noise,
-    count_noise,
-    item_noise,
-    net_noise,
-    side_noise,
-    ties_left,
-)
-from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.netnoise import NoiseName, PartNoise, net_noise, side_noise, ties_left
 from privrank.release.names import (
     DEPENDENCE,
     GROUP_ANSWERS,
     ITEM_COUNTS,
     NET,
     OPPONENTS,
-    ORDER_EFFECT,
     PAIR_COUNTS,
+    SIDES,
     TIES,
+    WINS,
 )
+from privrank.release.parts import PARTS, Form, NoiseRequest
 from privrank.release.release import Mechanism
 from privrank.release.survey import ASSERTED, Design
 from privrank.util.checks import is_number
@@ -189,19 +181,20 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     """
     if not names:
         return {}
-    sensitivity = design.sensitivity
     m = len(design.items)
-    epsilon = FINE_EPSILON
     square = ScoreFunction(LOGIT).mean_square
-    least = noise_choices(sensitivity, epsilon, 0.0)[0]
+    least = noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0]
     cells = 1 if design.covariates is None else design.covariates.cells
-    answers = DiscreteLaplace.calibrate(sensitivity.group_answers_l1, epsilon)
-    put = {
-        NET: (0.5 * deviation(least, m)) ** 2,
-        PAIR_COUNTS: m * square * count_noise(sensitivity, epsilon).distribution.variance / cells,
-        GROUP_ANSWERS: square * answers.variance / sensitivity.pairs,
-        ITEM_COUNTS: 0.5 * square * item_noise(sensitivity, epsilon).distribution.variance,
+    request = NoiseRequest(dict.fromkeys(BALANCED, FINE_EPSILON))
+    noise = {name: PARTS[name].calibrate(design, request).distribution.variance for name in names}
+    factor = {
+        PAIR_COUNTS: m * square,
+        GROUP_ANSWERS: square,
+        ITEM_COUNTS: 0.5 * square,
     }
+    shared = {PAIR_COUNTS: cells, GROUP_ANSWERS: design.sensitivity.pairs}
+    put = {name: factor[name] * noise[name] / shared.get(name, 1) for name in names}
+    put[NET] = (0.5 * deviation(least, m)) ** 2
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
 
@@ -445,31 +438,9 @@ def _of_objective(request: Request) -> Choice:
 
 def _side_releases(request: Request) -> tuple[str, ...]:
     """Return the side releases that net wins need, those of covariates among them."""
-    design = request.design
-    facts = request.design.covariates
-    ordered = facts is not None and facts.ordered
-    grouped = design.kind == "private" and facts is not None and facts.cells > 1
-    tied = design.davidson and request.private and ties_left(design.sensitivity, "permutohedron")
-    needed = {
-        PAIR_COUNTS: request.counted,
-        OPPONENTS: request.matched,
-        GROUP_ANSWERS: grouped,
-        ORDER_EFFECT: ordered,
-        TIES: tied,
-    }
-    return tuple(name for name, condition in needed.items() if condition)
-
-
-def _main_share(request: Request, plan: Choice) -> float:
-    """Return the epsilon of the main release: with Gaussian noise delta is spent on that."""
-    return _whole(request, plan) * (1.0 - sum(plan.shares.values()))
-
-
-def _whole(request: Request, plan: Choice) -> float:
-    """Return what the parts of a plan share."""
-    if plan.noise == "gaussian":
-        return request.epsilon
-    return pure_epsilon(request.epsilon, request.delta)
+    return tuple(
+        name for name, spec in PARTS.items() if spec.needed(request.design, request.private)
+    )
 
 
 def _objective_noise(request: Request, plan: Choice) -> float:
@@ -565,34 +536,32 @@ def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float
     An error in the count of an item moves its expected wins by its mean score, the mean of F - 1/2
     over its opponents, whose F - 1/2 are correlated by about 1/2.
     """
-    design = request.design
     counts = _item_error(request, plan)
     if plan.mechanism == "wins and losses":  # the noise of the difference is that of the sum
         return counts * (0.25 + 0.5 * score.mean_square)
-    share = _main_share(request, plan)
-    nets = net_noise(design.sensitivity, plan.noise, share, request.delta)
-    return (0.5 * deviation(nets, len(design.items))) ** 2 + 0.5 * counts * score.mean_square
+    nets = deviation(_noise(request, plan, NET), len(request.design.items))
+    return (0.5 * nets) ** 2 + 0.5 * counts * score.mean_square
+
+
+def _noise(request: Request, plan: Choice, name: str) -> PartNoise:
+    """Return the noise of a part, as it will be calibrated."""
+    shares = noise_request(request.design, plan, request.epsilon, request.delta)
+    return PARTS[name].calibrate(request.design, shares)
 
 
 def _item_error(request: Request, plan: Choice) -> float:
     """Return the error variance of an item's comparisons; 0 where they are not released."""
-    design = request.design
     if plan.mechanism == "wins and losses":
-        share = _main_share(request, plan)
-        sides = side_noise(design.sensitivity, plan.noise, share, ties=bool(design.ties))
-        return side_deviation(sides, design) ** 2
+        return side_deviation(_noise(request, plan, SIDES), request.design) ** 2
     if ITEM_COUNTS not in plan.shares:
         return 0.0
-    epsilon = plan.shares[ITEM_COUNTS] * _whole(request, plan)
-    return item_noise(design.sensitivity, epsilon).distribution.variance
+    return _noise(request, plan, ITEM_COUNTS).distribution.variance
 
 
 def _cell_variance(request: Request, plan: Choice) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
-    ties = bool(request.design.ties)
-    share = _main_share(request, plan)
-    cells = cell_noise(request.design.sensitivity, plan.noise, share, request.delta, ties=ties)
-    step = (0.5 if ties else 1.0) / cells.fineness
+    cells = _noise(request, plan, WINS)
+    step = (0.5 if request.design.ties else 1.0) / cells.fineness
     return float(step**2 * cells.distribution.variance)
 
 
@@ -602,5 +571,4 @@ def _count_error(request: Request, plan: Choice) -> float:
         return 0.0
     if plan.mechanism == "win matrix":
         return 2.0 * _cell_variance(request, plan)
-    share = plan.shares[PAIR_COUNTS] * _whole(request, plan)
-    return count_noise(request.design.sensitivity, share).distribution.variance
+    return _noise(request, plan, PAIR_COUNTS).distribution.variance

@@ -1,7 +1,8 @@
-"""Planning a survey: power, the number of respondents, epsilon and effects, from public numbers.
+"""Planning a survey: power, sample size, epsilon and effect size, from public numbers.
 
-In the idiom of ``statsmodels.stats.power``: an object holds what is fixed in a design, its `power`
-predicts, its `solve_power` finds the one number that is left out, and its `plot_power` draws.
+The interface follows ``statsmodels.stats.power``. An object defines the fixed part of a design. Its
+method `power` computes the power, `solve_power` finds the argument that is omitted, and
+`plot_power` plots either.
 """
 
 from privrank.power.base import Estimate

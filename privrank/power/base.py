@@ -1,4 +1,4 @@
-"""What all plans share: what is stated, the one engine that finds the rest, and the answer."""
+"""Base class of all plans: the arguments of a design, the search, and the estimate."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ Mode = Literal["central", "local"]
 
 SMALLEST = 1e-3
 LARGEST = 1e3
-"""Range of the epsilons that are looked for in the central model."""
+"""Range of the search for epsilon in the central model."""
 
 
 class Estimate(float):
-    """A number with the Monte Carlo standard error that it was found with.
+    """A number with its Monte Carlo standard error.
 
-    It is a float; its text says what it is. A data frame keeps the number alone: give the errors a
-    column of their own.
+    An estimate is a float, and its text describes it. A data frame keeps the number alone, so store
+    the standard errors in another column.
 
     Attributes
     ----------
     error : float
-        Monte Carlo standard error, 0 where the number is exact.
+        Monte Carlo standard error, 0 if the number is exact.
     exact : bool
-        Whether no simulation went into it.
+        Whether the number is computed without simulation.
     words : str
-        What it counts, such as ``"respondents"``; empty for a bare number.
+        Unit of the number, such as ``"respondents"``; empty for a bare number.
     assumption : str
-        Assumption of the simulation that was not asked about, such as the worths of the other
+        Assumption of the simulation that no argument states, such as the worths of the other
         items.
 
     Examples
@@ -75,7 +75,7 @@ class Estimate(float):
     def __new__(
         cls, value: float, error: float = 0.0, *, words: str = "", assumption: str = ""
     ) -> Self:
-        """Make the number; an error of 0 says that it is exact."""
+        """Create the estimate; an error of 0 means that it is exact."""
         for name, number in (("value", value), ("error", error)):
             if not checks.is_number(number):
                 raise TypeError(f"{name} must be a number, got {type(number).__name__}.")
@@ -90,7 +90,7 @@ class Estimate(float):
         return made
 
     def __repr__(self) -> str:
-        """Say it in a few words."""
+        """Return the number, its unit and its standard error."""
         number = float(self)
         text = f"{number:.0f}" if number.is_integer() and abs(number) >= 2 else f"{number:.4g}"
         if self.words:
@@ -106,18 +106,19 @@ class Estimate(float):
 @immutable
 @dataclass(frozen=True, slots=True)
 class DesignPoint:
-    """One combination of what can vary in a design.
+    """One combination of the variable quantities of a design.
 
     Parameters
     ----------
     nobs : int
-        Units, such as respondents.
+        Number of units, such as respondents.
     effect : float
-        Size of the effect on the scale of the engine: 0 is none, and a larger one is easier to see.
+        Size of the effect on the internal scale: 0 is no effect, and larger ones are easier to
+        detect.
     epsilon, delta : float
-        The guarantee.
+        The privacy guarantee.
     alpha : float
-        The level.
+        The significance level.
     """
 
     nobs: int
@@ -129,10 +130,10 @@ class DesignPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Power(ABC):
-    """A design whose power, or other quality, is known before data are.
+    """A design whose power, or expected accuracy, is computed before data are collected.
 
-    A subclass is a frozen dataclass of what is fixed. It measures at a point, and says by which
-    name an effect is stated.
+    A subclass is a frozen dataclass of the fixed quantities. It defines the measurement at a design
+    point and the name of its effect.
 
     Examples
     --------
@@ -144,18 +145,18 @@ class Power(ABC):
     n_jobs: int = 1
 
     outcome: ClassVar[str] = "power"
-    """What is predicted, as an argument is called."""
+    """Name of the predicted quantity as an argument."""
     rising: ClassVar[bool] = True
-    """Whether it grows with the number of units, epsilon and the effect; else it falls."""
+    """Whether it increases with the number of units, epsilon and the effect; if not, decreases."""
     probability: ClassVar[bool] = True
-    """Whether it is a probability; else it is positive."""
+    """Whether it is a probability; if not, it is a positive number."""
     _limit: ClassVar[Any] = None
-    """As `_measure`, what no private method can reach; None where no bound is known."""
+    """Like `_measure`, a bound that no private method can exceed; None if no bound is known."""
     caption: ClassVar[str]
-    """What a figure is of, with the names of fields in braces."""
+    """Caption of a figure, with the names of fields in braces."""
 
     def __post_init__(self) -> None:
-        """Refuse what is none of the words of an argument, and no number of replicates."""
+        """Refuse invalid values of fields, and invalid numbers of replicates."""
         for name, hint in get_type_hints(type(self)).items():
             if get_origin(hint) is Literal:
                 checks.check_choice(name, getattr(self, name), hint)
@@ -167,19 +168,20 @@ class Power(ABC):
 
     @abstractmethod
     def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
-        """Return what is predicted at a point, and its Monte Carlo standard error, 0 if exact.
+        """Return the predicted quantity at a point, and its Monte Carlo standard error.
 
-        By the same random numbers at every point: those of replicate r are seeded by r alone.
+        The standard error is 0 if the value is exact. The random numbers are the same at every
+        point: replicate r is seeded by r alone.
         """
 
     @abstractmethod
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
-        """Return where an effect is looked for: where to start, and how far to go, low and high."""
+        """Return the start and the range (low, high) of the search for an effect."""
 
     @property
     @abstractmethod
     def _named(self) -> str:
-        """The name by which an effect is stated."""
+        """The name of the effect as an argument."""
 
     @property
     def _assumption(self) -> str:
@@ -188,37 +190,37 @@ class Power(ABC):
 
     @property
     def _readers(self) -> dict[str, Callable[[Any], float]]:
-        """How an effect is read, by each name by which it may be stated."""
+        """Functions that read an effect, by each name under which it can be given."""
         return {self._named: self._read}
 
     def _read(self, value: Any) -> float:
-        """Return an effect, as it is stated, on the engine's scale."""
+        """Return an effect on the internal scale."""
         if not checks.is_number(value) or not math.isfinite(value):
             raise ValueError(f"{self._named} must be a finite number, got {checks.quoted(value)}.")
         return float(value)
 
     def _shown(self, effect: float) -> float:
-        """Return an effect as a user states it."""
+        """Return an effect on the scale of its argument."""
         return effect
 
     @property
     def _local(self) -> bool:
-        """Whether reports of the local model are planned, where a design may be about them."""
+        """Whether the plan is for the local model, if the design supports it."""
         return getattr(self, "mode", "central") == "local"
 
     @property
     def _most(self) -> int:
-        """Up to how many units are simulated."""
+        """Largest number of units that is simulated."""
         return 10**9
 
     @property
     def _searched(self) -> tuple[float, float]:
-        """Among how many units a number is looked for."""
+        """Range of the search for the number of units."""
         return 2.0, float(self._most)
 
     @property
     def _counted(self) -> str:
-        """What `nobs` counts."""
+        """The unit of `nobs`."""
         return "respondents"
 
     def power(
@@ -231,20 +233,20 @@ class Power(ABC):
         alpha: float = 0.05,
         **stated: float,
     ) -> Estimate:
-        """Return what is predicted: the power, or what else the design is about.
+        """Compute the power (or the expected accuracy) of a design.
 
         Parameters
         ----------
         nobs : int
-            Units, such as the respondents of all groups together.
+            Number of units, such as the respondents of all groups together.
         epsilon, delta : float
-            The guarantee; ``epsilon=numpy.inf`` for the run without privacy.
+            The privacy guarantee; ``epsilon=numpy.inf`` for the non-private fit.
         effect : float, optional
-            How large the effect is.
+            Size of the effect.
         alpha : float, default 0.05
-            Level of the test, or one minus the level of intervals.
+            Significance level of the test, or one minus the confidence level.
         **stated
-            In place of `effect`: the effect by its name, such as ``phi=0.9``.
+            Instead of `effect`: the effect by its name, such as ``phi=0.9``.
 
         Returns
         -------
@@ -275,25 +277,27 @@ class Power(ABC):
         alpha: float = 0.05,
         **stated: float,
     ) -> Estimate:
-        """Return the one that is left out of the number of units, epsilon, effect and power.
+        """Solve for the argument that is left out.
+
+        The arguments are the number of units, epsilon, the effect and the power.
 
         Parameters
         ----------
         nobs, epsilon, effect, delta, alpha
-            As for `power`.
+            See :meth:`power`.
         **stated
-            The effect by its name, and the ``power=`` that is wanted; of a design that predicts
-            something else, that by its name.
+            The effect by its name, and ``power=``, the required power. For a design that predicts
+            another quantity, the name of that quantity replaces ``power``.
 
         Returns
         -------
         Estimate
-            The least number of units, the least epsilon, or the effect closest to none, that
-            reaches what is wanted.
+            The smallest number of units, the smallest epsilon, or the effect closest to none with
+            the required power.
 
         Examples
         --------
-        Respondents that are needed, and the epsilon that 500 of them make do with:
+        The required number of respondents, and the required epsilon for 500 respondents:
 
         >>> design.solve_power(epsilon=1.0, total_variation=0.1, power=0.8)
         202 respondents (no Monte Carlo error)
@@ -315,7 +319,7 @@ class Power(ABC):
         alpha: float = 0.05,
         **stated: float,
     ) -> Estimate:
-        """Return the one that is left out, where `measure` says what is predicted at a point."""
+        """Return the argument that is left out, given the function `measure` of a point."""
         target = stated.pop(self.outcome, None)
         size = self._stated(effect, stated)
         given = {self.outcome: target, "nobs": nobs, "epsilon": epsilon, self._named: size}
@@ -323,7 +327,7 @@ class Power(ABC):
         if len(missing) != 1:
             left = f"{', '.join(missing)} are" if missing else "none is"
             raise ValueError(
-                f"exactly one of {', '.join(given)} must be None, the one to find, and {left}."
+                f"exactly one of {', '.join(given)} must be None (the one to find), but {left}."
             )
         at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
         if target is None:
@@ -332,16 +336,16 @@ class Power(ABC):
         return self._solved(missing[0], at, float(target), measure)
 
     def _stated(self, effect: float | None, stated: Mapping[str, Any]) -> float | None:
-        """Return the effect on the engine's scale, however it is stated; None if it is not."""
+        """Return the effect on the internal scale, under any of its names; None if omitted."""
         readers = self._readers
         unknown = [name for name in stated if name not in readers]
         if unknown or len(stated) + (effect is not None) > 1:
             differs = "phi" in unknown and hasattr(self, "kind")
-            other = "plan with kind='rankings'" if differs else "leave it out"
-            wrong = f"{unknown[-1]}=" if unknown else f"{[*stated][-1]}= beside an effect"
+            other = "plan with kind='rankings'" if differs else "omit it"
+            wrong = f"{unknown[-1]}=" if unknown else f"{[*stated][-1]}= with another effect"
             raise TypeError(
-                f"a {type(self).__name__} takes no {wrong}: state {'= or '.join(readers)}= once, "
-                f"or {other}."
+                f"{type(self).__name__} takes no {wrong}. State {'= or '.join(readers)}= once, or "
+                f"{other}."
             )
         name, value = next(iter(stated.items()), (self._named, effect))
         return None if value is None else readers[name](value)
@@ -355,8 +359,8 @@ class Power(ABC):
         delta: float,
         alpha: float,
     ) -> DesignPoint:
-        """Return the point; refuses what is not in the range of an argument, but for None."""
-        # None marks what is solved for: nobs 0 and NaN stand for it until the search fills them in
+        """Return the design point; refuse arguments out of range, except None."""
+        # None marks the argument to solve for: nobs 0 and NaN replace it until the search ends
         point = DesignPoint(
             nobs=0 if nobs is None else checks.check_count("nobs", nobs, low=2, high=self._most),
             effect=math.nan if effect is None else effect,
@@ -366,7 +370,7 @@ class Power(ABC):
         )
         if self._local and point.delta > 0:
             raise ValueError(
-                "delta must be 0 in the local model, whose reports are pure: leave it out."
+                "delta must be 0 in the local model, whose guarantee is pure. Omit delta."
             )
         return point
 
@@ -380,7 +384,7 @@ class Power(ABC):
         target: float,
         predicted: Callable[[DesignPoint, int], tuple[float, float]],
     ) -> Estimate:
-        """Find one of nobs, epsilon and effect at which the target is met."""
+        """Find the nobs, epsilon or effect at which the target is reached."""
         start, least, most = self._range(name, point)
         varied = name if name in ("nobs", "epsilon") else "effect"
 
@@ -389,7 +393,7 @@ class Power(ABC):
             change = {varied: number}
             try:
                 return predicted(replace(point, **change), replicates)
-            except ValueError:  # a fit of this size is refused, and finds nothing
+            except ValueError:  # a fit of this size is refused, so its power is 0
                 if x >= most or not self.probability:
                     raise
                 return 0.0, 0.0
@@ -409,21 +413,21 @@ class Power(ABC):
         if solved is None:
             up_to = "" if varied == "effect" else f" up to {most:.0f}"
             raise ValueError(
-                f"no {varied}{up_to} reaches {self.outcome} {target:g}: state more {units}, a "
-                f"larger effect or a larger epsilon, or less {self.outcome}."
+                f"no {varied}{up_to} reaches {self.outcome} {target:g}. State more {units}, a "
+                f"larger effect, a larger epsilon or less {self.outcome}."
             )
         if varied != "effect":
             words = units if name == "nobs" else "epsilon ="
             return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
         shown = self._shown(solved.at)
         words = f"{name.replace('_', ' ')} ="
-        # the error carries over to the scale that is shown by a step to the side that has room
+        # transform the error to the shown scale by a step to the side that is in range
         side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
         return Estimate(shown, error, words=words, assumption=self._assumption)
 
     def _range(self, name: str, at: DesignPoint) -> tuple[float, float, float]:
-        """Return where a number is looked for: where to start, and how far to go."""
+        """Return the start and the range of the search for a number."""
         if name == "epsilon":
             ends = (
                 (checks.SMALLEST_EPSILON, LARGEST_EPSILON) if self._local else (SMALLEST, LARGEST)
@@ -433,36 +437,35 @@ class Power(ABC):
             return self._effect_range(at)
         if at.effect == 0:
             raise ValueError(
-                f"{self._named} = {self._shown(0.0):g} is H0 itself: state an effect that "
-                f"there is to find."
+                f"{self._named} = {self._shown(0.0):g} is H0 itself. State an effect other than H0."
             )
-        # the search starts at 200 units, few to simulate, and brackets the answer from there
+        # the search starts at 200 units, which are fast to simulate, and brackets the answer
         least, most = self._searched
         return max(200.0, least), least, most
 
     def plot_power(
         self, dep_var: Dependent = "nobs", *, ax: Axes | None = None, **at: Any
     ) -> Figure:
-        """Draw what is predicted, or how many units are needed, against one of the numbers.
+        """Plot the power, or the required number of units, against one of the arguments.
 
-        A hatched region is what no private method can reach, whatever it releases: more power than
-        any private test has, or a smaller excess than any private order has on average over the
-        orders that may be the best, and the numbers of units, epsilons and effects that follow.
-        `privrank.hypotheses.effects.least_errors` has the proof. Other plans have no such bound. In
-        the local model it is what no curator could reach, and reports reach much less. Between the
-        numbers on the axis lines and regions are joined.
+        A hatched region cannot be reached by any private method. It shows more power than any
+        private test has, or a smaller excess than any private order has on average over the
+        possible best orders, and the corresponding numbers of units, epsilons and effects.
+        :func:`privrank.hypotheses.effects.least_errors` has the proof. Other plans have no such
+        bound. In the local model the region is the bound for a central curator, and local reports
+        achieve much less. Lines and regions are interpolated between the numbers on the axis.
 
         Parameters
         ----------
         dep_var : {"nobs", "epsilon", "effect"}
-            What is on the horizontal axis; its argument is a sequence of numbers. Of epsilons one
-            may be ``numpy.inf``: a dashed line is what there is without privacy.
+            Quantity on the horizontal axis; its argument is a sequence of numbers. One epsilon may
+            be ``numpy.inf``: a dashed line shows the value without privacy.
         ax : matplotlib Axes, optional
-            Where to draw.
+            Axes for the plot.
         **at
-            The arguments of `solve_power`, by name; the one that is left out is drawn: the power,
-            or for a ``power=`` the number of units. One of those that are not on the axis may be a
-            sequence, too: each of its numbers has a line.
+            The arguments of :meth:`solve_power`, by name. The argument that is omitted is plotted:
+            the power, or with ``power=`` the number of units. One other argument may also be a
+            sequence; each of its numbers has a line.
 
         Returns
         -------
@@ -481,7 +484,7 @@ class Power(ABC):
         from privrank.results import plots
 
         checks.check_choice("dep_var", dep_var, Dependent)
-        # scalars become lists of one, so that the grid of points is their product in any case
+        # scalars become lists of length one, so the grid of points is always their product
         listed = {name: checks.as_list(value) for name, value in at.items()}
         lists = {name: [at[name]] if some is None else some for name, some in listed.items()}
         effect = next((name for name in self._readers if name in at), "effect")
@@ -491,19 +494,19 @@ class Power(ABC):
         long = [name for name, values in lists.items() if len(values) > 1 and name != across]
         if len(long) > 1 or self.outcome in long:
             raise ValueError(
-                f"{' and '.join(long)} must not be lists: one number beside {across} and "
-                f"{self.outcome} may be, and each of its values has a line of its own."
+                f"{' and '.join(long)} must not be lists. At most one argument other than {across} "
+                f"and {self.outcome} may be a list; each of its values has a line."
             )
-        # epsilon = inf has no place on a logarithmic axis: it is drawn as a horizontal line
+        # epsilon = inf is not on a logarithmic axis: it is drawn as a horizontal line
         plain = across == "epsilon" and math.inf in lists["epsilon"]
         if plain and long:
             raise ValueError(
-                f"epsilon must be finite on the axis where {long[0]} is a list, too: what there is "
-                f"without privacy is drawn for one line."
+                f"epsilon must be finite on the axis if {long[0]} is a list. The value without "
+                f"privacy is plotted for a single line only."
             )
         points = [dict(zip(lists, values, strict=True)) for values in product(*lists.values())]
         sizes = [self.solve_power(**point) for point in points]
-        # the one quantity that is not given is what solve_power returns, and the vertical axis
+        # solve_power returns the quantity that is not given, which is on the vertical axis
         drawn = next(n for n in ("nobs", "epsilon", effect, self.outcome) if n not in at)
         frame = (
             pd.DataFrame(points)
@@ -514,7 +517,7 @@ class Power(ABC):
         frame["std err"] = [size.error for size in sizes]
         if self._limit is not None:
             limits = np.array([self._answer(self._limit, **point) for point in points])
-            # of what is less than the least that is looked for nothing is known
+            # below the range of the search nothing is known
             frame["beyond"] = np.where(
                 limits > {"nobs": self._searched[0], "epsilon": SMALLEST}.get(drawn, 0.0),
                 limits,
@@ -535,7 +538,7 @@ class Power(ABC):
 
 
 def item_names(items: object) -> tuple[str, ...]:
-    """Return the names of at least two items, or of so many."""
+    """Return the names of at least two items, given names or a number."""
     if isinstance(items, Integral) and not isinstance(items, bool):
         return tuple(map(str, range(checks.check_count("items", items, low=2, high=10**6))))
     return tuple(str(name) for name in checks.check_items(items))

@@ -1,4 +1,4 @@
-"""Planning worths and selections: is a difference detected, are the top k set apart."""
+"""Power of Bradley-Terry fits and of top-k selections."""
 
 from __future__ import annotations
 
@@ -31,58 +31,59 @@ from privrank.util.checks import as_numbers, check_count, is_number
 Aim = Literal["separated", "right"]
 
 MAX_CONTRAST = 6.0
-"""Largest difference of two worths that is looked for: a probability of .9975."""
+"""Largest difference of two worths in a search: a preference probability of 0.9975."""
 
 MAX_GAP = 4.0
-"""Largest gap that is looked for."""
+"""Largest gap in a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BTLPower(ComparisonPower):
-    """Plan a Bradley-Terry fit: how surely a difference is detected.
+    """Power and sample size for PrivateBTL.
 
     Parameters
     ----------
     items : int or sequence of str
         The items, or their number.
     max_rows : int, default 1
-        Comparisons that each respondent makes, of different pairs drawn at random.
+        Number of comparisons per respondent, of different pairs drawn at random.
     unit : {"respondent", "row"}
-        What `nobs` counts and epsilon protects; a row is one comparison.
+        The unit of `nobs` and of privacy; a row is one comparison.
     design, ties
-        As for :class:`privrank.PrivateBTL`. Pair counts that are private are released. With
-        ``ties="davidson"`` some answers are ties; else all that are simulated are decided.
+        See :class:`privrank.PrivateBTL`. Under a private design pair counts are released. With
+        ``ties="davidson"`` some answers are ties; in all other cases all simulated answers are
+        decided.
     tie_rate : float, default 0.1
         Probability that two items of equal worth tie, with ``ties="davidson"``.
     method, dependence
-        As for :meth:`privrank.PrivateBTL.fit`.
+        See :meth:`privrank.PrivateBTL.fit`.
     worths : float or sequence of float, optional
-        Worths of the other items, beside the middle of the two that are compared: one for each, or
-        one number over whose range they are spread evenly. Without it all are in the middle.
+        Worths of the other items, relative to the mean of the two compared items: one for each, or
+        one number, the width of a range of equally spaced worths. By default all are at the mean.
     mode : {"central", "local"}
-        ``"local"``: reports of :class:`privrank.local.Comparisons`, one of each respondent.
+        ``"local"``: local reports of :class:`privrank.local.Comparisons`, one per respondent.
     replicates : int, default 200
-        Surveys that are simulated.
+        Number of simulated surveys.
     n_jobs : int, default 1
-        Processes; -1 for as many as there are cores. The answer is the same for any number.
+        Number of processes; -1 for the number of cores. It does not affect the result.
 
     See Also
     --------
-    privrank.PrivateBTL : The model that is planned.
-    privrank.power.TopKPower : Plans a selection of the leading items.
+    privrank.PrivateBTL : The model.
+    privrank.power.TopKPower : Power and sample size for PrivateTopK.
 
     Notes
     -----
-    Whole fits are simulated: answers are drawn and counted, released by the plan of a fit with its
-    noise, and read by the code that reads releases, so that what is predicted is what fits give, up
-    to the Monte Carlo error. Surveys whose comparisons do not connect all items find nothing, as
-    their fits are refused.
+    Complete fits are simulated: answers are drawn, counted, released with the plan and noise of a
+    fit, and analysed by the same code. The predictions therefore agree with fits up to the Monte
+    Carlo error. A survey whose comparisons do not connect all items counts as no detection, because
+    its fit is refused.
 
-    An effect is a ``contrast``, the difference of the two worths on the scale of the logit: that of
-    an item that is preferred with probability p is log(p / (1 - p)). `power` is the share of fits
-    whose score test rejects a difference of 0, so that their interval leaves it out.
-    So the contrast that is found with power 1/2 is the half width of intervals.
-    `docs/validation/power_models.md` compares plans with fits of simulated surveys.
+    The effect is a ``contrast``: the difference of the two worths on the logit scale. It is
+    log(p / (1 - p)) if one item is preferred with probability p. `power` is the fraction of fits
+    whose score test rejects a difference of 0, or equivalently whose interval excludes 0. The
+    contrast detected with power 1/2 is therefore the half width of intervals.
+    `docs/validation/power_models.md` compares the predictions with fits of simulated surveys.
 
     Examples
     --------
@@ -100,13 +101,13 @@ class BTLPower(ComparisonPower):
     caption = "Two items separated by their worths"
 
     def __post_init__(self) -> None:
-        """Refuse what is no plan, before anything is asked."""
+        """Refuse an invalid plan."""
         super().__post_init__()
         check_ties(self.ties, decided=False, facts=None)
         if not (is_number(self.tie_rate) and 0 < self.tie_rate < 1):
             raise ValueError(
-                "tie_rate must be a probability between 0 and 1: it is that of a tie between two "
-                "items of equal worth."
+                "tie_rate must be a probability between 0 and 1: the probability of a tie between "
+                "two items of equal worth."
             )
         self._worths(0.0)
 
@@ -114,11 +115,11 @@ class BTLPower(ComparisonPower):
     def _tie_parameter(self) -> float | None:
         if self.ties != "davidson":
             return None
-        # of two equal items the rate is nu / (2 + nu)
+        # for two equal items the tie rate is nu / (2 + nu)
         return math.log(2.0 * self.tie_rate / (1.0 - self.tie_rate))
 
     def _worths(self, contrast: float) -> FloatArray:
-        """Return the worths, those of the two items that are compared first."""
+        """Return the worths, beginning with the two compared items."""
         left = len(self._names) - 2
         half = 0.5 * abs(contrast)
         others = spread_worths(0.0 if self.worths is None else self.worths, left)
@@ -151,7 +152,7 @@ class BTLPower(ComparisonPower):
 
 @dataclass(frozen=True, kw_only=True)
 class TopKPower(ComparisonPower):
-    """Plan a selection of the k most preferred items: how surely they are set apart from the rest.
+    """Power and sample size for PrivateTopK.
 
     Parameters
     ----------
@@ -160,27 +161,27 @@ class TopKPower(ComparisonPower):
     k : int
         Size of the set.
     max_rows, unit, design, ties, mode, replicates, n_jobs
-        As for :class:`privrank.power.BTLPower`.
+        See :class:`privrank.power.BTLPower`.
     target, dependence
-        As for :meth:`privrank.PrivateTopK.fit`.
+        See :meth:`privrank.PrivateTopK.fit`.
     worths : sequence of float, optional
-        Worths of all items, the best first; a gap that is asked about takes the place of theirs
-        below the k-th. Without it the top k have one worth and the rest another, so that all pairs
-        across the gap are as hard to separate.
+        Worths of all items, the best first; the gap of the effect replaces their gap below the
+        k-th. By default the top k have one worth and the rest another, so all pairs across the gap
+        are equally hard to separate.
     aim : {"separated", "right"}
-        What `power` is the probability of: that the right set is selected and its separation
-        p-value is at most `alpha`, or that the right set is selected.
+        The event whose probability is the power. ``"separated"``: the correct set is selected and
+        its separation p-value is at most `alpha`. ``"right"``: the correct set is selected.
 
     See Also
     --------
-    privrank.PrivateTopK : The selection that is planned.
+    privrank.PrivateTopK : The selection.
 
     Notes
     -----
-    An effect is a ``gap``, the difference of the worths of the k-th item and the next, on the scale
-    of the logit. `power` is the share of simulated fits that find what is asked for, as that of
-    :class:`privrank.power.BTLPower` is: answers, release, noise and inference are those of a fit.
-    `docs/validation/power_models.md` compares it with fits of simulated surveys.
+    The effect is a ``gap``: the difference of the worths of the k-th item and the next on the logit
+    scale. `power` is the fraction of simulated fits in which the event of `aim` occurs. Answers,
+    release, noise and inference are the same as in a fit. `docs/validation/power_models.md`
+    compares the predictions with fits of simulated surveys.
 
     Examples
     --------
@@ -200,7 +201,7 @@ class TopKPower(ComparisonPower):
     caption = "Top {k} {aim}"
 
     def __post_init__(self) -> None:
-        """Refuse what is no plan, before anything is asked."""
+        """Refuse an invalid plan."""
         super().__post_init__()
         check_count("k", self.k, high=len(self._names) - 1)
         self._worths(0.0)
@@ -212,9 +213,9 @@ class TopKPower(ComparisonPower):
         usable = worths is not None and worths.shape == (m,) and np.isfinite(worths).all()
         if worths is None or not usable or (np.diff(worths) > 0).any():
             raise ValueError(
-                f"worths must be {m} numbers that do not rise, the best item first: sort them."
+                f"worths must be {m} numbers in decreasing order, the best item first. Sort them."
             )
-        # the top k move together and so do the others: only the gap between them changes
+        # the top k move together, and so do the others: only the gap between them changes
         worths = worths - worths[self.k]
         worths[: self.k] += gap - worths[self.k - 1]
         return np.asarray(worths - worths.mean())
@@ -234,11 +235,13 @@ class TopKPower(ComparisonPower):
     def _read(self, value: Any) -> float:
         gap = super()._read(value)
         if gap < 0:
-            raise ValueError(f"gap must not be negative, got {gap:g}: the k-th item is the better.")
+            raise ValueError(
+                f"gap must not be negative, got {gap:g}: the k-th item is the better one."
+            )
         return gap
 
     def _finds(self, release: Release, alpha: float) -> bool:
-        """Return whether a fit selects the best k, and separates them if asked to."""
+        """Return whether a fit selects the best k, and separates them if `aim` requires it."""
         result = topk.infer_topk(release, k=self.k, target=self.target)
         right = set(result.selected) == set(result.items[: self.k])
         return right and (self.aim == "right" or result.pvalue <= alpha)

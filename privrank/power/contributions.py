@@ -1,4 +1,4 @@
-"""What a bound on the rows of a respondent costs a fit of comparisons, from public numbers."""
+"""Cost of a bound on the rows of a respondent in a fit of comparisons, from public numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOUNDS = (1, 2, 5, 10, 20, 50)
 MAX_ROWS = 2**31
 
 MAX_SIMULATED = 2**24
-"""Numbers of a simulated survey, at most: one for each respondent and item, or row."""
+"""Largest size of a simulated survey: a number for each respondent and item, or row."""
 
 Released = Literal["release", "proportional"]
 
@@ -47,60 +47,62 @@ def contribution_tradeoff(
     replicates: int = 20,
     n_jobs: int = 1,
 ) -> pd.DataFrame:
-    """Show what each bound ``max_rows=`` would cost a fit with ``excess="sample"``.
+    """Compare values of max_rows by predicted standard error.
 
-    A small bound leaves out rows of active respondents, a large one needs more noise. What is best
-    depends on how many respondents have how many answers, which is declared here: nothing else is
-    read, and nothing is spent. Whole fits are simulated.
+    The comparison is for fits with ``excess="sample"``. A small bound omits rows of active
+    respondents, and a large bound needs more noise. The best bound depends on how many respondents
+    have how many answers, which is declared here. The function reads no other data and uses no
+    budget. Complete fits are simulated.
 
     Parameters
     ----------
     activity : mapping of int to int
-        Numbers of respondents by how many answers they give, such as ``{1: 4000, 2: 900, 30:
-        100}``: a guess, or what is public. A count of the answers themselves is private: no bound
-        may be chosen by it.
+        Numbers of respondents by number of answers, such as ``{1: 4000, 2: 900, 30: 100}``. Give a
+        guess or public numbers. A count of the answers themselves is private, and no bound may be
+        chosen from it.
     items : sequence of str
         The items.
     for_epsilon : float
-        The guarantee of the fit that is planned.
+        Epsilon of the planned fit.
     worths : float or sequence of float, default 1.0
-        Worths that are supposed: one for each item, or one number over whose range they are spread
-        evenly. Wider worths are estimated less exactly.
+        Assumed worths: one for each item, or one number, the width of a range of equally spaced
+        worths. A wider range is estimated less precisely.
     distinct_pairs : bool, default True
-        As for :class:`privrank.PrivateBTL`.
+        See :class:`privrank.PrivateBTL`.
     pair_counts : {"release", "proportional"}, default "release"
-        What the fit does about the comparisons per pair, as for :class:`privrank.PrivateBTL`.
+        How the fit treats the comparisons per pair, see :class:`privrank.PrivateBTL`.
     bounds : sequence of int, default (1, 2, 5, 10, 20, 50)
-        Bounds to compare, ascending. Where pairs are distinct, those beyond the number of pairs,
-        m (m - 1) / 2, are that number.
+        Bounds to compare, in ascending order. With distinct pairs, larger bounds are replaced by
+        the number of pairs, m (m - 1) / 2.
     replicates : int, default 20
-        Surveys that are simulated at each bound, the same ones at all.
+        Number of simulated surveys; each bound uses the same surveys.
     n_jobs : int, default 1
-        Processes; -1 for as many as there are cores.
+        Number of processes; -1 for the number of cores.
 
     Returns
     -------
     DataFrame
-        By ``max_rows``: the number of respondents ``beyond`` it, the ``rows`` it keeps of all
-        respondents, and the share of worths that are ``identified``. Then, of the difference of two
-        identified worths, the root mean squared error, ``std_err``, and its parts, ``sampling`` and
-        ``privacy``, whose squares add up to its square; ``error`` is its Monte Carlo standard
-        error. They are missing where a fit would be refused.
+        Indexed by ``max_rows``: the number of respondents ``beyond`` it, the ``rows`` that are kept
+        in total, and the fraction of worths that are ``identified``. The other columns are about
+        the difference of two identified worths. ``std_err`` is its root mean squared error;
+        ``sampling`` and ``privacy`` are its two components, whose squares sum to its square.
+        ``error`` is the Monte Carlo standard error of ``std_err``. These columns are missing if a
+        fit would be refused.
 
     Raises
     ------
     ValueError, TypeError
-        Also if a plan at one of the bounds is impossible.
+        If an argument is invalid, or if a plan at one of the bounds is impossible.
 
     See Also
     --------
-    privrank.power.BTLPower : The power of a survey with so many answers of each respondent.
+    privrank.power.BTLPower : Power of a survey with a given number of answers per respondent.
 
     Notes
     -----
-    Answers are simulated as for :class:`privrank.power.BTLPower`: pairs are met equally often but
-    for chance, and the answers of a respondent are those of one order. Without noise the same
-    answers have the error ``sampling``.
+    Answers are simulated as for :class:`privrank.power.BTLPower`: pairs occur equally often up to
+    chance, and the answers of a respondent agree with one order. ``sampling`` is the error of the
+    same answers without noise.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def contribution_tradeoff(
     """
     epsilon = checks.check_epsilon(for_epsilon, "for_epsilon")
     if math.isinf(epsilon):
-        raise ValueError("for_epsilon must be finite: without privacy more rows never cost.")
+        raise ValueError("for_epsilon must be finite: without privacy more rows have no cost.")
     cuts = _check_bounds(bounds)
     distinct = checks.check_flag("distinct_pairs", distinct_pairs)
     labels = checks.check_items(items)
@@ -161,10 +163,10 @@ def _plan(design: Design, epsilon: float) -> Plan:
 def _errors(
     fits: tuple[tuple[Design, Plan], ...], true: FloatArray, answers: IntArray, number: int
 ) -> list[float]:
-    """Return the share of worths that a fit identifies, and mean squared errors of differences.
+    """Return the fraction of worths that a fit identifies, and mean squared errors of differences.
 
-    These are of two worths that comparisons connect: of the fit, and of one without privacy, whose
-    design and plan are the last.
+    The errors are of differences of two worths that comparisons connect, for the fit and for one
+    without privacy, whose design and plan are last.
     """
     encoded = simulated_counts(fits[-1][0], true, answers, number, None)
     if encoded is None:
@@ -181,10 +183,10 @@ def _errors(
 
 
 def _of_bound(values: list[list[float]]) -> list[float]:
-    """Return what is said of a bound, from what its simulated fits found."""
+    """Return the row of a bound in the table, from its simulated fits."""
     table = pd.DataFrame(values)
     share, whole, alone = table.mean()
-    # of a root, by the delta method
+    # standard error of a root, by the delta method
     error = float(table[1].std()) / math.sqrt(4.0 * whole * len(values))
     sampling = min(alone, whole)
     parts = [math.sqrt(part) for part in (whole, sampling, whole - sampling)]
@@ -202,7 +204,7 @@ def _check_bounds(bounds: object) -> tuple[int, ...]:
 
 
 def _declared(activity: object, most: int) -> FloatArray:
-    """Return the number of answers of each respondent, of whom there are so many at most."""
+    """Return the number of answers of each respondent, for at most `most` respondents."""
     table = dict(activity) if isinstance(activity, Mapping) else {}
     numbers = checks.as_numbers(list(table.values()))
     if numbers is None or (numbers < 0).any() or not numbers.sum() >= 1:
@@ -212,8 +214,8 @@ def _declared(activity: object, most: int) -> FloatArray:
         )
     if numbers.sum() > most:
         raise ValueError(
-            f"activity must be of at most {most} respondents with such items and bounds, because "
-            f"whole fits are simulated."
+            f"activity must have at most {most} respondents with these items and bounds, because "
+            f"complete fits are simulated."
         )
     answers = [checks.check_count("activity", number, low=0) for number in table]
     return np.repeat(np.array(answers, dtype=np.float64), numbers.round().astype(np.int64))

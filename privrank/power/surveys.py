@@ -1,4 +1,4 @@
-"""Surveys of paired comparisons before they run: simulated as counts, and released as a fit is."""
+"""Plans of paired-comparison surveys: simulation as counts, and release as in a fit."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import as_numbers, check_count, is_number
 
 MAX_ANSWERS = 2**22
-"""Answers of a survey that is simulated, at most; in the local model, ranks."""
+"""Largest number of answers in a simulated survey; in the local model, of ranks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPower(Power):
-    """A survey of paired comparisons before it runs: arguments as for :class:`BTLPower`.
+    """Plan of a paired-comparison survey; for the arguments see :class:`BTLPower`.
 
     Notes
     -----
-    **Answers.** A respondent feels each item to be its worth and a Gumbel number, and prefers the
-    item that is felt to be better, which has the probability of Bradley and Terry. These numbers
-    are the same for all answers of a respondent, which are those of one order. So differences of
-    worths vary more than with independent answers: in r of all p pairs of m equal items by a factor
-    of 1 + (m - 2) (r - 1) / (3 (p - 1)), (m + 1) / 3 where r = p. Where ties have a parameter, an
-    answer is a tie with the probability that it gives, independently of what is felt: the others
-    are decided as before.
+    **Answers.** A respondent's utility of an item is its worth plus a Gumbel variable, and the
+    respondent prefers the item with the larger utility. Preferences then have the Bradley-Terry
+    probabilities. The Gumbel variables are the same for all answers of a respondent, which
+    therefore agree with one order. So differences of worths vary more than with independent
+    answers. With r of all p pairs of m equal items, their variance increases by a factor of
+    1 + (m - 2) (r - 1) / (3 (p - 1)), which is (m + 1) / 3 if r = p. If ties have a parameter, an
+    answer is a tie with the resulting probability, independently of the utilities; all other
+    answers are decided as before.
     """
 
     items: int | Sequence[str] = field(kw_only=False)
@@ -57,7 +58,7 @@ class ComparisonPower(Power):
     mode: Mode = "central"
 
     def __post_init__(self) -> None:
-        """Refuse what is no survey, before anything is asked."""
+        """Refuse an invalid plan."""
         super().__post_init__()
         check_count("max_rows", self.max_rows, high=self._distinct)
         usual = {
@@ -69,17 +70,17 @@ class ComparisonPower(Power):
         other = [name for name, value in usual.items() if getattr(self, name, value) != value]
         if self._local and other:
             raise ValueError(
-                f"{other[0]} is a setting of the central model: leave it out in the local one, "
-                f"where each respondent gives one report."
+                f"{other[0]} is a setting of the central model. Omit it in the local model, where "
+                f"each respondent sends one report."
             )
         if self._local and self.ties == "davidson":
             raise ValueError(
-                "ties='davidson' is of the central model, and reports are read as half wins: use "
-                "ties=True in the local one."
+                "ties='davidson' is for the central model, because local reports are analysed as "
+                "half wins. Use ties=True in the local model."
             )
         if self.max_rows > 1 and (self._local or self.unit == "row"):
             raise ValueError(
-                "max_rows must be 1 in the local model and where a row is the unit: leave it out."
+                "max_rows must be 1 in the local model and with unit='row'. Omit max_rows."
             )
 
     @property
@@ -88,12 +89,12 @@ class ComparisonPower(Power):
 
     @property
     def _distinct(self) -> int:
-        """How many pairs of items there are."""
+        """Number of pairs of items."""
         return math.comb(len(self._names), 2)
 
     @property
     def _tie_parameter(self) -> float | None:
-        """The tie parameter of the answers; None where nobody ties."""
+        """The tie parameter of the answers; None without ties."""
         return None
 
     @property
@@ -106,10 +107,10 @@ class ComparisonPower(Power):
 
     @abstractmethod
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:
-        """Return what a fit of such a survey releases."""
+        """Return the choice of releases for a fit of such a survey."""
 
     def _facts(self, nobs: int, epsilon: float) -> Design:
-        """Return the public facts of so many units, all pairs asked for equally often."""
+        """Return the public facts of a survey in which all pairs are asked equally often."""
         kind = self.design
         design = Design(self._names, nobs, self.unit, self.max_rows, True, self.ties, kind, None)
         if kind == "private" and math.isfinite(epsilon):
@@ -118,7 +119,7 @@ class ComparisonPower(Power):
         return replace(design, pairs=replace(pairs, origin="observed"))
 
     def _planned(self, at: DesignPoint) -> Plan | None:
-        """Return what a fit of such a survey releases; None in the local model."""
+        """Return the plan for a fit of such a survey; None in the local model."""
         if self._local:
             return None
         design = self._facts(at.nobs, at.epsilon)
@@ -132,14 +133,14 @@ class ComparisonPower(Power):
 
     @abstractmethod
     def _worths(self, effect: float) -> FloatArray:
-        """Return the worths of the items where there is this effect."""
+        """Return the worths of the items at this effect."""
 
     @abstractmethod
     def _finds(self, release: Release, alpha: float) -> bool:
-        """Return whether a fit finds what there is."""
+        """Return whether a fit detects the effect."""
 
     def _found(self, at: DesignPoint, plan: Plan | None, number: int) -> float:
-        """Return whether a fit of a simulated survey finds what there is, 1 or 0."""
+        """Return 1 if a fit of a simulated survey detects the effect, and 0 if not."""
         release = self._released(at, plan, self._worths(at.effect), number)
         return float(release is not None and self._finds(release, at.alpha))
 
@@ -149,9 +150,9 @@ class ComparisonPower(Power):
     def _released(
         self, at: DesignPoint, plan: Plan | None, worths: FloatArray, number: int
     ) -> Release | None:
-        """Simulate a survey, by random numbers that depend on its number alone, and release it.
+        """Simulate a survey and release it; its random numbers depend on its number alone.
 
-        None of comparisons that do not connect all items, which a fit refuses.
+        Returns None if the comparisons do not connect all items, because a fit refuses them.
         """
         if plan is None:
             return self._reported(at, worths, public_generator("survey", number))
@@ -163,19 +164,19 @@ class ComparisonPower(Power):
     def _reported(
         self, at: DesignPoint, worths: FloatArray, rng: np.random.Generator
     ) -> Release | None:
-        """Return the release of a survey of reports, each of which is about one pair."""
+        """Return the release of a survey of local reports, each about one pair."""
         protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
         felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
         ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
         tally = protocol.tally(protocol.simulate(ranks, rng))
         try:
             return release_wins(tally, "power")
-        except ValueError:  # few reports may not connect all items, or be ties only
+        except ValueError:  # a few reports may not connect all items, or may contain only ties
             return None
 
 
 def simulated_release(encoded: Encoded, plan: Plan, number: int) -> Release:
-    """Release the counts of a simulated survey, by noise that depends on its number alone."""
+    """Release the counts of a simulated survey; the noise depends on its number alone."""
     return release_comparisons(
         encoded,
         plan,
@@ -183,7 +184,7 @@ def simulated_release(encoded: Encoded, plan: Plan, number: int) -> Release:
         solver="newton",
         reader="PrivateBTL.from_release(error.release)",
         budget=None,
-        # the same for any number of respondents, so that the power is smooth in it
+        # the same for any number of respondents, which makes the power smooth in this number
         rng=public_generator("noise of a survey", number),
     )
 
@@ -195,9 +196,9 @@ def simulated_counts(
     number: int,
     tie_parameter: float | None,
 ) -> Encoded | None:
-    """Return the counts of a survey, by random numbers that depend on its number alone.
+    """Return the counts of a survey; its random numbers depend on its number alone.
 
-    None where its observed pairs do not connect all items.
+    Returns None if its observed pairs do not connect all items.
 
     Parameters
     ----------
@@ -206,18 +207,18 @@ def simulated_counts(
     worths : ndarray, shape (m,)
         Worths of the items.
     answers : ndarray of int, shape (respondents,)
-        How many pairs each respondent answers.
+        Number of pairs that each respondent answers.
     number : int
         Number of the survey.
     tie_parameter : float or None
-        That of answers that may be ties.
+        Tie parameter of the answers; None without ties.
     """
     n = len(answers)
     rows = int(answers.max(initial=0))
     m = len(worths)
     first, second = np.triu_indices(m, 1)
     pairs = len(first)
-    # each kind of number has a generator: a smaller survey is the first part of a larger one
+    # each kind of random number has a generator: a smaller survey is a part of a larger one
     questions = _questions(design, n, rows, public_generator("survey, pairs", number))
     orders = public_generator("survey, orders", number)
     given = np.arange(rows) < answers[:, None]
@@ -228,7 +229,7 @@ def simulated_counts(
     felt = worths + orders.gumbel(size=(n, m))
     answer = np.where(felt[person, one] > felt[person, other], 1, -1)
     if tie_parameter is not None:
-        # a tie whatever is felt: the others are decided with the probabilities of the worths
+        # ties are independent of the utilities; other answers have the worths' probabilities
         tied = answer_probabilities(worths[first] - worths[second], tie_parameter)[1]
         drawn = public_generator("survey, ties", number).random((n, rows))
         answer = np.where(drawn[given] < tied[edge], 0, answer)
@@ -256,7 +257,7 @@ def simulated_counts(
 
 
 def _questions(design: Design, some: int, rows: int, rng: np.random.Generator) -> IntArray:
-    """Return so many pairs for each of some respondents, different ones if those of a fit are."""
+    """Return `rows` pairs for each of `some` respondents, distinct if a fit requires it."""
     pairs = math.comb(len(design.items), 2)
     if design.distinct_pairs:
         return different_pairs(some, rows, pairs, rng)
@@ -264,14 +265,14 @@ def _questions(design: Design, some: int, rows: int, rng: np.random.Generator) -
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:
-    """Return so many different pairs for each of some respondents, all sets alike.
+    """Return `rows` different pairs for each of `some` respondents, uniformly over sets.
 
-    Floyd's algorithm: one of all pairs but the last few, or the first of these if it is taken.
+    Floyd's algorithm draws one of all pairs but the last few, or the first of these if it is taken.
     """
     if rows == pairs:
         return np.tile(np.arange(pairs), (some, 1))
-    # after each place the questions are a uniform set of the first `last` + 1 pairs, and no draw
-    # is ever repeated; random numbers are used up at a fixed rate, as smooth curves need
+    # after each step the questions are a uniform set of the first `last` + 1 pairs, and no draw is
+    # repeated; random numbers are used at a constant rate, which smooth curves need
     drawn = rng.random((some, rows))
     questions = np.empty((some, rows), dtype=np.int64)
     for place in range(rows):
@@ -283,14 +284,14 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
 
 
 def spread_worths(worths: object, some: int) -> FloatArray:
-    """Return so many worths that are supposed: as they are, or evenly over a range."""
+    """Return `some` assumed worths: as given, or equally spaced over a range."""
     values = as_numbers(worths)
     if is_number(worths):
-        # a single one is in the middle
+        # a single worth is in the middle
         values = np.linspace(0.5, -0.5, some) * float(worths) * (some > 1)
     if values is None or values.shape != (some,) or not np.isfinite(values).all():
         raise ValueError(
-            f"worths must be one number, over whose range they are spread, or {some} numbers, one "
-            f"for each item they are about."
+            f"worths must be one number, the width of their range, or {some} numbers, one for each "
+            f"item."
         )
     return values

@@ -1,7 +1,7 @@
-"""Planning tests: of uniformity and of identity of one sample, and of groups that are compared.
+"""Power of tests of uniformity, identity and closeness.
 
-Power comes from the null distribution of the noisy statistic: a simulated sample's probability of
-rejection over the noise, averaged over samples.
+The power is the probability of rejection of a simulated sample over the noise, averaged over
+samples. It is computed from the null distribution of the noisy statistic.
 """
 
 from __future__ import annotations
@@ -45,35 +45,35 @@ from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
 _LOOK = 256
 _DRAWS = 1_999
-"""Draws of the null distribution at a first look, and of rankings in all."""
+"""Draws of the null distribution in the first look, and in total for rankings."""
 
 _RELABELLINGS = 99
-"""Re-labellings at a first look."""
+"""Permutations in the first look."""
 
 _WORK = 2**31
 _CHOICES = 10**8
 _GROUPED = 10**6
-"""Largest n m (m + 200) of rankings, n of choices, and n of groups, that is looked for."""
+"""Largest n m (m + 200) for rankings, n for choices, and n for groups in a search."""
 
 
 class TestPower(Power):
-    """The plan of a test: its effects are dispersions of rankings or distances.
+    """Plan of a test; effects are dispersions of rankings or distances of choices.
 
-    Of rankings an effect is the dispersion ``phi`` of the Mallows model that they follow, or those
-    of the smallest group: 1 where all orders are equally likely and 0 where all rankings are equal.
-    Its centre is that of H0, if H0 has one. Of choices it is the ``total_variation`` distance from
-    H0, or of the smallest group from the others. The phi that is found is the closest to that of
-    H0, on the side of 1, or on that of 0 where H0 is uniform.
+    For rankings the effect is the dispersion ``phi`` of the Mallows model of the sample, or of the
+    smallest group: 1 if all orders are equally likely and 0 if all rankings are equal. Its centre
+    is the centre of H0, if H0 has one. For choices the effect is the ``total_variation`` distance
+    from H0, or of the smallest group from the others. When solving for phi, the result is the value
+    closest to H0, towards 1, or towards 0 if H0 is uniform.
 
-    The effect on rankings may be stated as a ``total_variation``, too: half the sum, over all
-    rankings, of the absolute differences of probabilities. The alternative is then the same Mallows
-    model, whose phi is the one at this distance from H0 on that side. It is not the least
-    favourable: other distributions as far from H0 may be found less often, or more.
+    The effect on rankings can also be given as a ``total_variation``: half the sum, over all
+    rankings, of the absolute differences of probabilities. The alternative is then the Mallows
+    model at this distance from H0 in the same direction. It is not the least favourable
+    alternative: other distributions at this distance may be detected more or less often.
     """
 
     @abstractmethod
     def _against(self, nobs: int) -> Alternatives:
-        """Return what a sample of so many units, or the smallest group of them, may follow."""
+        """Return the alternatives for a sample of `nobs` units, or for its smallest group."""
 
     @property
     def _named(self) -> str:
@@ -91,8 +91,8 @@ class TestPower(Power):
                     f"phi must lie between 0 (all rankings equal) and 1 (uniform), got "
                     f"{quoted(value)}."
                 )
-            # effects grow from 0 at H0: theta itself beside uniformity, and 1 - theta / theta_0
-            # beside a Mallows null with theta_0
+            # effects increase from 0 at H0: they are theta if H0 is uniform, and 1 - theta /
+            # theta_0 for a Mallows null with theta_0
             theta = min(-math.log(value) if value > 0 else math.inf, MAX_THETA)
             return 1.0 - theta / against.null.theta if against.null.center else theta
         return self._read_distance(value)
@@ -102,18 +102,18 @@ class TestPower(Power):
         most = against.distance(against.most)
         if not is_number(value) or not 0 <= value <= most * (1 + 1e-12):
             raise ValueError(
-                f"total_variation must be a distance of at least 0 and at most {most:.4g}, "
-                f"which is how far the alternatives get from H0 here, got {quoted(value)}."
+                f"total_variation must be between 0 and {most:.4g}, the largest distance of the "
+                f"alternatives from H0, got {quoted(value)}."
             )
         return against.effect(min(float(value), most))
 
     def _shown(self, effect: float) -> float:
-        """Return an effect as a user states it: phi, or the distance of choices."""
+        """Return an effect on the scale of its argument: phi, or the distance of choices."""
         against = self._against(10)
         return effect if against.null.probabilities else against.model(effect).phi
 
     def _limit(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
-        """Return the most power that a private test of this level can have, and 0."""
+        """Return the largest power of a private test of this level, and 0."""
         odds = np.geomspace(at.alpha, 1.0 / at.alpha, 401)
         errors = least_errors(
             odds[:, None],
@@ -130,22 +130,22 @@ class TestPower(Power):
 
 
 class OneSamplePower(TestPower):
-    """The plan of a test of one sample."""
+    """Plan of a test of one sample."""
 
     @abstractmethod
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
-        """Return what the test releases, at a pure budget and a level."""
+        """Return the statistic or bit of the test at a pure budget and a level."""
 
     def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
-        """Return the power and its error; a first look takes few draws of the null, too."""
+        """Return the power and its standard error; a first look uses few draws of the null."""
         against = self._against(at.nobs)
         xi = pure_epsilon(at.epsilon, at.delta)
         sample = against.sample
         null = None
         noise = DiscreteLaplace(0.0)
         query = self._ask(sample, xi, at.alpha)
-        # a statistic of rankings is simulated with fewer draws of the null than a test takes: what
-        # these leave open is part of the error that is returned
+        # for rankings the null distribution has fewer draws than in a test; the resulting error is
+        # part of the standard error
         if isinstance(query, Statistic):
             draws = usual_draws(sample.kind, at.nobs, len(sample.items))
             draws = draws if sample.kind == "choices" else min(draws, _DRAWS)
@@ -166,11 +166,11 @@ class OneSamplePower(TestPower):
 
 
 def _error_of_threshold(null: Null | None, alpha: float, power: float) -> float:
-    """Return at most the standard error in the power that draws of the null distribution leave.
+    """Return an upper bound of the standard error of the power due to draws of the null.
 
-    That of the level at the threshold, which noise makes smaller, times the slope of the power in
-    the level where statistics are normal: the ratio of the densities at the quantiles of the power
-    and of the level.
+    This is the standard error of the level at the threshold, which noise reduces, times the slope
+    of the power as a function of the level. For normal statistics the slope is the ratio of the
+    densities at the quantiles of the power and of the level.
     """
     if null is None or null.draws is None:
         return 0.0
@@ -181,45 +181,46 @@ def _error_of_threshold(null: Null | None, alpha: float, power: float) -> float:
 
 @dataclass(frozen=True)
 class UniformityPower(OneSamplePower):
-    """Power of :class:`privrank.UniformityTest`, before there are data.
+    """Power and sample size for UniformityTest.
 
     Parameters
     ----------
     items : int or sequence of str
-        The items of rankings, or the categories of choices, or how many there are.
+        The items of rankings or the categories of choices, or their number.
     kind : {"rankings", "choices"}
-        What a respondent gives.
+        The type of the answers.
     method : str, default "auto"
-        As for `fit`.
+        See :meth:`privrank.UniformityTest.fit`.
     mode : {"central", "local"}
-        ``"local"``: rankings are not collected, but reports of :class:`privrank.local.PairBits`,
-        one of each respondent, as for :meth:`privrank.UniformityTest.from_reports`.
+        ``"local"``: local reports of :class:`privrank.local.PairBits` instead of rankings, one per
+        respondent; see :meth:`privrank.UniformityTest.from_reports`.
     replicates : int, default 400
-        Simulated samples behind an answer.
+        Number of simulated samples.
     n_jobs : int, default 1
-        Processes that simulate where it takes long; -1 for as many as there are cores. The answer
-        is the same for any number.
+        Number of processes for long simulations; -1 for the number of cores. It does not affect the
+        result.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument breaks a rule.
+        If an argument violates a rule.
 
     See Also
     --------
-    privrank.UniformityTest : The test that is planned.
+    privrank.UniformityTest : The test.
 
     Notes
     -----
-    **Statistic.** The power of the test as `fit` makes it: a simulated sample's probability of
-    rejection over the privacy noise, averaged over samples. Its threshold is that of a fit of the
-    same size, from the same public table of the null distribution. Of two categories it is summed
-    over all counts, which is exact. The alternatives are those of ``detectable_effect()``: a
-    Mallows model, or choices of which half of the categories are more likely.
+    **Statistic.** The power of the test in `fit`: the probability of rejection of a simulated
+    sample over the privacy noise, averaged over samples. The threshold equals the threshold of a
+    fit of the same size, from the same public table of the null distribution. For two categories
+    the power is summed over all counts, which is exact. The alternatives are the same as for
+    ``detectable_effect()``: a Mallows model, or choices of which half of the categories are more
+    likely.
 
-    **Local model.** Its centre may be any order, all as likely, since a protocol asks without
-    knowing it. Of reports about one pair each only their numbers are simulated, so that any number
-    of respondents takes as long.
+    **Local model.** The centre is any order, all equally likely, because a protocol does not use
+    it. For reports about one pair each only their counts are simulated, so the run time does not
+    depend on the number of respondents.
 
     Examples
     --------
@@ -230,14 +231,14 @@ class UniformityPower(OneSamplePower):
     >>> round(design.power(total_variation=0.1, nobs=400, epsilon=1.0), 3)
     0.979
 
-    An effect on rankings is a phi, or the total variation distance of that Mallows model:
+    The effect on rankings is a phi, or the total variation distance of that Mallows model:
 
     >>> design = pr.power.UniformityPower(items=4, replicates=40)
     >>> phi = pr.tolerance_to_phi(4, 0.1)
     >>> bool(design.power(200, 1.0, total_variation=0.1) == design.power(200, 1.0, phi=phi))
     True
 
-    Without a curator who sees the rankings it takes more of them:
+    The local model needs more rankings:
 
     >>> local = pr.power.UniformityPower(items=6, mode="local")
     >>> 1100 < local.solve_power(phi=0.8, epsilon=1.0, power=0.8) < 1600
@@ -254,13 +255,13 @@ class UniformityPower(OneSamplePower):
     caption = "Test of uniformity"
 
     def __post_init__(self) -> None:
-        """Check what is fixed."""
+        """Refuse an invalid plan."""
         super().__post_init__()
         item_names(self.items)
         if self._local and (self.kind, self.method) != ("rankings", "auto"):
             raise ValueError(
-                "kind and method must be left out in the local model: its test of uniformity is "
-                "one of rankings, and the protocol decides on the statistic."
+                "kind and method must be omitted in the local model: its test of uniformity is for "
+                "rankings, and the protocol determines the statistic."
             )
 
     def _against(self, nobs: int) -> Alternatives:
@@ -281,7 +282,7 @@ class UniformityPower(OneSamplePower):
 
 @dataclass(frozen=True)
 class IdentityPower(OneSamplePower):
-    """Power of :class:`privrank.IdentityTest`, before there are data.
+    """Power and sample size for IdentityTest.
 
     Parameters
     ----------
@@ -289,30 +290,31 @@ class IdentityPower(OneSamplePower):
         The distribution under H0: a :class:`privrank.Mallows` model, or the probabilities of
         choices by category. For uniformity see :class:`UniformityPower`.
     method : str, default "auto"
-        As for `fit`.
+        See :meth:`privrank.IdentityTest.fit`.
     alternative : {"two-sided", "larger", "smaller"}
-        As for `fit`: of two categories, what the probability of the first is under H1.
+        See :meth:`privrank.IdentityTest.fit`; for the first of two categories.
     tolerance : float, optional
-        As for `fit`: the total variation distance for which the bit of ``"sigmoid"`` is made.
+        The total variation distance for which the bit of ``"sigmoid"`` is designed.
     replicates, n_jobs
-        As for :class:`UniformityPower`.
+        See :class:`UniformityPower`.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument breaks a rule.
+        If an argument violates a rule.
 
     See Also
     --------
-    privrank.IdentityTest : The test that is planned.
+    privrank.IdentityTest : The test.
 
     Notes
     -----
-    **Statistic.** As :class:`UniformityPower`. The alternatives to a Mallows model have its centre
-    and another phi; those to probabilities have more of some categories, which make up half of the
-    mass. Which ones is drawn for each sample, so that the order of the categories does not matter.
-    The bit of ``"sigmoid"`` has no level: what it is made for is `tolerance`, whatever `alpha`, and
-    its power at a distance of 0 is how often it errs under H0.
+    **Statistic.** See :class:`UniformityPower`. The alternatives to a Mallows model have its centre
+    and another phi. The alternatives to probabilities increase some of them, for categories that
+    make up half of the mass. These categories are drawn for each sample, so the order of the
+    categories does not matter. The bit of ``"sigmoid"`` has no level: it is designed for
+    `tolerance`, whatever `alpha`, and its power at a distance of 0 is its error probability under
+    H0.
 
     Examples
     --------
@@ -338,7 +340,7 @@ class IdentityPower(OneSamplePower):
     caption = "Test of identity"
 
     def __post_init__(self) -> None:
-        """Check what is fixed."""
+        """Refuse an invalid plan."""
         super().__post_init__()
         self._ask(self._against(10).sample, 1.0, 0.05)
 
@@ -371,41 +373,40 @@ class IdentityPower(OneSamplePower):
 
 @dataclass(frozen=True)
 class ClosenessPower(TestPower):
-    """Power of :class:`privrank.ClosenessTest`, before there are data.
+    """Power and sample size for ClosenessTest.
 
     Parameters
     ----------
     items : int or sequence of str
-        The items of rankings, or the categories of choices, or how many there are.
+        The items of rankings or the categories of choices, or their number.
     kind : {"rankings", "choices"}
-        What a respondent gives.
+        The type of the answers.
     shares : sequence of float, default (1, 1)
-        How the respondents are divided into two or more groups, such as ``(2, 1)`` or the sizes of
-        the groups; a share is relative to the others.
+        Relative sizes of at least two groups, such as ``(2, 1)`` or the numbers of respondents.
     method : str, default "auto"
-        As for `fit`.
+        See :meth:`privrank.ClosenessTest.fit`.
     permutations : int, default 999
-        Re-labellings, as for `fit`.
+        Number of permutations, see :meth:`privrank.ClosenessTest.fit`.
     replicates : int, default 100
-        Simulated data sets behind an answer, each of which is tested with all re-labellings.
+        Number of simulated data sets, each tested with all permutations.
     n_jobs : int, default 1
-        As for :class:`UniformityPower`.
+        See :class:`UniformityPower`.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument breaks a rule.
+        If an argument violates a rule.
 
     See Also
     --------
-    privrank.ClosenessTest : The test that is planned.
+    privrank.ClosenessTest : The test.
 
     Notes
     -----
-    **Statistic.** The power of the test as `fit` makes it: a simulated data set's probability of
-    rejection over the privacy noise, given its re-labellings, averaged over data sets. The smallest
-    group, the first of equal ones, differs from all others, in which everything is equally likely,
-    as for ``detectable_effect()``. Labels are public, and respondents are in one group each.
+    **Statistic.** The power of the test in `fit`: the probability of rejection of a simulated data
+    set over the privacy noise, given its permutations, averaged over data sets. The smallest group
+    (the first of equal ones) differs from all others, in which all outcomes are equally likely, as
+    for ``detectable_effect()``. Labels are public, and each respondent is in one group.
 
     Examples
     --------
@@ -427,18 +428,18 @@ class ClosenessPower(TestPower):
     caption = "Comparison of groups in shares {shares}"
 
     def __post_init__(self) -> None:
-        """Check what is fixed."""
+        """Refuse an invalid plan."""
         super().__post_init__()
         check_count("permutations", self.permutations, low=FEWEST, high=MOST)
         shares = as_numbers(self.shares)
         if shares is None or len(shares) < 2 or not np.isfinite(shares).all() or min(shares) <= 0:
             raise ValueError(
-                "shares must be two or more positive numbers, one for each group, as (2, 1)."
+                "shares must be at least two positive numbers, one for each group, as (2, 1)."
             )
         compare(self.method, self._sample(math.ceil(self._searched[0])))
 
     def sizes(self, nobs: int) -> tuple[int, ...]:
-        """Return the sizes of the groups of so many respondents, at least 2 each.
+        """Return the sizes of the groups for a number of respondents, at least 2 each.
 
         Parameters
         ----------
@@ -456,12 +457,12 @@ class ClosenessPower(TestPower):
         """
         check_count("nobs", nobs, low=2)
         shares = np.asarray(self.shares, dtype=np.float64)
-        # where the ends of the groups are, to the closest whole number
+        # the ends of the groups, rounded to whole numbers
         ends = np.rint(nobs * np.cumsum(shares) / shares.sum()).astype(np.int64)
         sizes = np.diff(ends, prepend=0)
         if sizes.min() < 2:
             raise ValueError(
-                f"nobs must leave at least 2 respondents for each group, and {nobs} in shares "
+                f"nobs must give at least 2 respondents per group, but {nobs} in shares "
                 f"{tuple(self.shares)} do not."
             )
         return tuple(sizes.tolist())
@@ -477,9 +478,9 @@ class ClosenessPower(TestPower):
         return Alternatives(sample, read_null("uniform", sample))
 
     def _measure(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
-        """Return the power and its error; a first look takes few re-labellings, too."""
-        # a look ranks the distance among 99 re-labellings, which costs a little power: it only
-        # brackets the answer, and the last measurement takes as many as the test does
+        """Return the power and its standard error; a first look uses few permutations."""
+        # a first look with 99 permutations loses a little power: it only brackets the answer, and
+        # the last measurement uses as many permutations as the test
         sample = self._sample(at.nobs)
         look = replicates < self.replicates
         comparison = compare(self.method, sample)
@@ -496,7 +497,7 @@ class ClosenessPower(TestPower):
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
 
     def _limit(self, at: DesignPoint, replicates: int) -> tuple[float, float]:
-        """Return that of the smallest group, whose units alone have another distribution."""
+        """Return the bound for the smallest group, whose units alone have another distribution."""
         # both ends of a group are rounded: it has at most one unit more than its share
         return super()._limit(
             replace(at, nobs=int(at.nobs * np.min(self.shares) / np.sum(self.shares)) + 1),

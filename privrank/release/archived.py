@@ -20,22 +20,20 @@ import numpy as np
 
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import (
-    ZeroSumLaplace,
-)
+from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release import names
-from privrank.release.plan import PartPlan, Plan
+from privrank.release.parts import PARTS
+from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.recalibrated import (
     FALLBACK,
     ROOM,
     alike,
     close,
-    distance_of,
     fits_gaussian,
-    fits_nets,
     loss_per_step,
-    noise_again,
+    parts_again,
+    rho_of,
     step_of,
 )
 from privrank.release.survey import Covariates, Design, Sample
@@ -126,12 +124,14 @@ def verify(
         # of reports those that are no wins are ties
         shown = names.TIES in values or (source == "respondents" and names.WINS in values)
         _require(not tied or shown, "A release has a number of ties where these have a parameter.")
+        for name in values:
+            _check_numbers(plan.parts[name], source)
+        again = parts_again(plan, survey, source)
         for name, drawn in values.items():
-            part = plan.parts[name]
-            _check_numbers(name, part, plan, survey, source)
-            _check_part(name, part, plan, survey, source)
+            _check_step(name, plan, survey, source, again)
+            _check_part(name, plan, survey, source, again)
             _check_values(name, plan, drawn, survey, source)
-        _check_rho(plan, survey, source)
+        _check_rho(plan, survey, source, again)
         if source == "respondents" and names.ORDER in values:
             _check_reports(plan, survey, values)
         _require(
@@ -297,9 +297,7 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     )
 
 
-def _check_numbers(
-    name: str, part: PartPlan, plan: Plan, survey: Design | Sample, source: str
-) -> None:
+def _check_numbers(part: PartPlan, source: str) -> None:
     """Check the numbers of a part that it has with noise and without."""
     _require(
         _whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step),
@@ -316,21 +314,39 @@ def _check_numbers(
         source != "none" or part.noise is None or part.epsilon == math.inf,
         "A run without noise has an infinite epsilon.",
     )
-    _require(
-        close(part.step, step_of(name, part, survey, plan, source)),
-        "A release has steps of its parts.",
-    )
+
+
+def _check_step(
+    name: str,
+    plan: Plan,
+    survey: Design | Sample,
+    source: str,
+    again: Mapping[str, PartPlan],
+) -> None:
+    """Check the lattice step of a part."""
+    part = plan.parts[name]
+    step = part.step if name == names.WORTHS else 1.0
+    if isinstance(survey, Sample):
+        step = step_of(name, part, survey, plan, source)
+    elif name in again:
+        step = again[name].step
+    _require(close(part.step, step), "A release has steps of its parts.")
 
 
 def _check_part(
-    name: str, part: PartPlan, plan: Plan, survey: Design | Sample, source: str
+    name: str,
+    plan: Plan,
+    survey: Design | Sample,
+    source: str,
+    again: Mapping[str, PartPlan],
 ) -> None:
     """Check the noise of a part against its sensitivity and epsilon."""
+    part = plan.parts[name]
     noise = part.noise
-    epsilon = part.epsilon
     if noise is None:
         _require(
-            epsilon == 0 or name == names.ORDER, "A release has noise in every part that spends."
+            part.epsilon == 0 or name == names.ORDER,
+            "A release has noise in every part that spends.",
         )
         _require(part.sensitivity == 0, "A release has a sensitivity where there is noise.")
         if "rate" in plan.settings:
@@ -348,38 +364,40 @@ def _check_part(
         )
         return
     _require(not silent, "A release has noise in every part of a private release.")
-    if name == names.TIES and isinstance(survey, Design):
-        _require(fits_nets(part, noise, plan, survey), "A release has ties beside their net wins.")
-        return
-    _require(epsilon > 0, "A release has noise in every part of a private release.")
-    if name == names.DEPENDENCE:
+    if name in again:
         _require(
-            plan.settings[names.DEPENDENCE] in ("worst", "pairs"),
+            name != names.DEPENDENCE or plan.settings[name] in ("worst", "pairs"),
             "A release has a known form of dependence.",
         )
-    places = len(survey.items) * (2 if name == names.SIDES else 1)
-    _require(getattr(noise, "items", places) == places, "A release has noise of all items.")
-    if isinstance(survey, Design):
-        again = noise_again(name, part, survey, plan)
         _require(
-            again is None or alike(part, noise, again),
+            alike(part, again[name]),
             "A release has noise of the scale that sensitivity and epsilon ask for.",
         )
+        return
+    _check_scale(name, part, noise, plan, len(survey.items))
+
+
+def _check_scale(name: str, part: PartPlan, noise: Noise, plan: Plan, m: int) -> None:
+    """Check the scale of noise that is not calibrated again: of rankings, choices and worths."""
+    _require(part.epsilon > 0, "A release has noise in every part of a private release.")
+    _require(getattr(noise, "items", m) == m, "A release has noise of all items.")
     if isinstance(noise, DiscreteGaussian):
         _require(
-            isinstance(survey, Design) or fits_gaussian(name, part, noise, plan, len(survey.items)),
+            fits_gaussian(name, part, noise, plan, m),
             "A release has noise of the scale that sensitivity, epsilon and delta ask for.",
         )
         return
-    spent = loss_per_step(noise) * _steps_of_a_unit(name, part, plan, len(survey.items))
+    spent = loss_per_step(noise) * _steps_of_a_unit(name, part, plan, m)
     # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
     _require(
-        0 < spent < epsilon if name == names.WORTHS else close(spent, epsilon),
+        0 < spent < part.epsilon if name == names.WORTHS else close(spent, part.epsilon),
         "A release has noise of the scale that sensitivity and epsilon ask for.",
     )
 
 
-def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
+def _check_rho(
+    plan: Plan, survey: Design | Sample, source: str, again: Mapping[str, PartPlan]
+) -> None:
     """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
     if set(plan.parts) == {names.ORDER}:  # of a sort, whose noise is not part of the release
         possible = plan.rho is None or (plan.delta > 0 and 0 < plan.rho < math.inf)
@@ -397,10 +415,12 @@ def _check_rho(plan: Plan, survey: Design | Sample, source: str) -> None:
     if (noise := noises.get(names.WORTHS)) is not None and math.isfinite(plan.epsilon):
         shares["output"] = loss_per_step(noise) * plan.parts[names.WORTHS].sensitivity
         shares[names.WORTHS] -= shares["output"]
-    # Gaussian noise of scale w for the l2 distance d is as good as a pure part at d / w
+    rhos = {name: 0.5 * share**2 for name, share in shares.items()}
     for name, scale in scales.items():
-        shares[name] = distance_of(name, plan.parts[name], survey) / scale
-    rho = math.fsum(0.5 * share**2 for share in shares.values())
+        part = plan.parts[name]
+        known = again[name].rho if name in again else None
+        rhos[name] = rho_of(name, part, scale, len(survey.items)) if known is None else known
+    rho = math.fsum(rhos.values())
     _require(close(plan.rho, rho), "A release has the rho that its parts add up to.")
 
 
@@ -427,21 +447,12 @@ def _check_values(
     """Check that values are on the lattice of their part, and as many as it has."""
     part = plan.parts[name]
     m = len(survey.items)
-    sizes = {
-        names.WINS: m * (m - 1),
-        names.PAIRS: m * (m - 1) // 2,
-        names.TOTALS: m,
-        names.SIDES: 2 * m,
-        names.ITEM_COUNTS: m,
-        names.OPPONENTS: 1,
-        names.PVALUE: 1,
-        names.DECISION: 1,
-        names.TIES: 1,
-    }
-    if source in ("none", "respondents") and isinstance(survey, Design) and survey.pairs:
-        sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
-    if name == names.DEPENDENCE and isinstance(survey, Design):
-        sizes[name] = m * (m - 1) // 2 + survey.davidson if plan.settings[name] == "pairs" else 1
+    sizes = {names.PAIRS: m * (m - 1) // 2, names.TOTALS: m, names.PVALUE: 1, names.DECISION: 1}
+    if isinstance(survey, Design):
+        form: Any = plan.settings.get(names.DEPENDENCE, "none")
+        sizes = {part: spec.size(survey, form) for part, spec in PARTS.items()}
+        if source in ("none", "respondents") and survey.pairs:
+            sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
     _require(
         values.size == sizes.get(name, values.size) > 0,
         "A release has as many values as its parts have.",
@@ -459,7 +470,6 @@ def _check_values(
         )
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
-        _require(values.size % length == 0, "A release has net wins of all items.")
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         sums = values.reshape(-1, length).sum(axis=1)
         _require(not (centred and sums.any()), "A release has net wins that add up to 0.")

@@ -54,6 +54,8 @@ class PartPlan:
         Size of one lattice step in the statistic's own unit (0.5 for half wins).
     fineness : int
         Lattice steps in one step of the exact statistic.
+    rho : float or None
+        Zero-concentrated privacy of Gaussian noise; None for a pure part. Archives do not keep it.
     """
 
     noise: Noise | None
@@ -61,6 +63,7 @@ class PartPlan:
     epsilon: float
     step: float = 1.0
     fineness: int = 1
+    rho: float | None = None
 
 
 @immutable

@@ -10,21 +10,11 @@ from typing import Any
 
 from privrank.privacy.gaussian import integer_scale, lattice_scale
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import (
-    NoiseName,
-    PartNoise,
-    ZeroSumLaplace,
-    cell_noise,
-    count_noise,
-    item_noise,
-    net_noise,
-    side_noise,
-    tie_noise,
-    weighted_noise,
-)
+from privrank.privacy.netnoise import NoiseName, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release import names
+from privrank.release.parts import MAIN, NoiseRequest, plan_parts
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.survey import Design, Sample
 
@@ -38,7 +28,7 @@ FALLBACK = "fallback"
 _WHOLE_PARTS = (names.ORDER, names.PAIR_COUNTS, names.CONCERNED, names.QUERIES, FALLBACK)
 
 
-_DISTRIBUTIONS: dict[type, Any] = {
+_DISTRIBUTIONS: dict[type, NoiseName] = {
     DiscreteLaplace: "laplace",
     DiscreteGaussian: "gaussian",
     ZeroSumLaplace: "zero-sum-laplace",
@@ -51,91 +41,51 @@ def close(value: float, other: float) -> bool:
     return math.isclose(value, other, rel_tol=ROOM)
 
 
-def step_of(name: str, part: PartPlan, survey: Design | Sample, plan: Plan, source: str) -> float:
-    """Return the step that a part has to have; its own where only its maker knows it."""
-    if isinstance(survey, Sample):
-        if name in (names.PAIRS, names.SCORE) and source != "respondents":
-            return 1.0 / plan.number("steps")
-        if name == names.TOTALS:
-            gaussian = isinstance(part.noise, DiscreteGaussian)
-            return (len(survey.items) - 1 if gaussian else 1) / part.sensitivity
-        return 1.0 if name in _WHOLE_PARTS else part.step
-    if name == names.WORTHS:
-        return part.step
-    if name == names.DEPENDENCE and plan.settings[name] == "worst":
-        return 1.0 / part.sensitivity
-    if name == names.DEPENDENCE and survey.varied:
-        # sums of squares of answers less expected ones, rounded by pair
-        unit = survey.sensitivity
-        ties = survey.davidson
-        return unit.moments_l1(ties=ties, expected=True) / (part.sensitivity - unit.pairs - ties)
-    if source == "respondents":
-        return 1.0
-    again = None if source == "none" else noise_again(name, part, survey, plan)
-    return survey.step(name, exact=source == "none") / (again.fineness if again else 1)
+def parts_again(plan: Plan, survey: Design | Sample, source: str) -> dict[str, PartPlan]:
+    """Return the parts of comparisons as calibration gives them; none of other releases.
 
-
-def distance_of(name: str, part: PartPlan, survey: Design | Sample) -> float:
-    """Return how far one unit moves a part with Gaussian noise, in l2 and in lattice steps."""
-    if isinstance(survey, Sample):
-        ranking = RankingSensitivity(len(survey.items))
-        return (ranking.pairs_l2 if name == names.PAIRS else ranking.borda_l2) / part.step
-    unit = survey.sensitivity
-    ties = bool(survey.ties)
-    moved = unit.net_l2 if name == names.NET else unit.win_matrix_l2(ties=ties)
-    return moved * survey.step(name, exact=False) / part.step
-
-
-def fits_nets(part: PartPlan, noise: Noise, plan: Plan, design: Design) -> bool:
-    """Whether a number of ties has the noise that goes with that of its net wins."""
-    unit = design.sensitivity
-    nets = plan.parts[names.NET]
-    of_nets = _noise_of_nets(design, _DISTRIBUTIONS[type(nets.noise)], nets.epsilon, ties=True)
-    return alike(part, noise, tie_noise(unit, of_nets, nets.epsilon, part.epsilon))
-
-
-def _noise_of_nets(
-    design: Design, distribution: NoiseName, epsilon: float, delta: float = 0.0, *, ties: bool
-) -> PartNoise:
-    """Return the noise of net wins, with a number of ties or not, from the public facts."""
-    facts = design.covariates
-    unit = design.sensitivity
-    if facts is not None and facts.bounds:
-        return weighted_noise(unit, facts.weight, epsilon)
-    return net_noise(unit, distribution, epsilon, delta, ties=ties)
-
-
-def noise_again(name: str, part: PartPlan, design: Design, plan: Plan) -> PartNoise | None:
-    """Return the noise that calibration gives a part of comparisons; None for other parts.
-
-    The sensitivity is worked out from the public facts here, not taken from the archive.
+    Sensitivities are computed from the public facts, not taken from the archive.
     """
-    unit = design.sensitivity
-    distribution = _DISTRIBUTIONS.get(type(part.noise), "")
-    if name == names.NET:
-        return _noise_of_nets(
-            design, distribution, part.epsilon, plan.delta, ties=names.TIES in plan.parts
-        )
-    if name == names.WINS:
-        return cell_noise(unit, distribution, part.epsilon, plan.delta, ties=bool(design.ties))
-    if name == names.SIDES:
-        return side_noise(unit, distribution, part.epsilon, ties=bool(design.ties))
-    if name == names.ITEM_COUNTS:
-        return item_noise(unit, part.epsilon)
-    return count_noise(unit, part.epsilon) if name == names.PAIR_COUNTS else None
+    if isinstance(survey, Sample) or source == "respondents":
+        return {}
+    epsilons = {name: part.epsilon for name, part in plan.parts.items()}
+    main = next((part.noise for name, part in plan.parts.items() if name in MAIN), None)
+    distribution = _DISTRIBUTIONS.get(type(main), "laplace")
+    form: Any = plan.settings.get(names.DEPENDENCE, "none")
+    return plan_parts(survey, NoiseRequest(epsilons, plan.delta, distribution, form))
 
 
-def alike(part: PartPlan, noise: Noise, again: PartNoise) -> bool:
-    """Whether a part has the noise and the sensitivity that calibration gives it."""
+def step_of(name: str, part: PartPlan, sample: Sample, plan: Plan, source: str) -> float:
+    """Return the step that a part of a sample must have; its own where only its maker knows it."""
+    if name in (names.PAIRS, names.SCORE) and source != "respondents":
+        return 1.0 / plan.number("steps")
+    if name == names.TOTALS:
+        gaussian = isinstance(part.noise, DiscreteGaussian)
+        return (len(sample.items) - 1 if gaussian else 1) / part.sensitivity
+    return 1.0 if name in _WHOLE_PARTS else part.step
+
+
+def rho_of(name: str, part: PartPlan, scale: float, m: int) -> float:
+    """Return the zero-concentrated privacy of Gaussian noise on pair counts or Borda totals."""
+    ranking = RankingSensitivity(m)
+    distance = ranking.pairs_l2 if name == names.PAIRS else ranking.borda_l2
+    return 0.5 * (distance / part.step / scale) ** 2
+
+
+def alike(part: PartPlan, again: PartPlan) -> bool:
+    """Return whether a part has the noise and the sensitivity that calibration gives it."""
     return (
-        type(again.distribution) is type(noise)
+        type(again.noise) is type(part.noise)
         and again.sensitivity == part.sensitivity
-        and close(loss_per_step(again.distribution), loss_per_step(noise))
+        and getattr(again.noise, "items", 0) == getattr(part.noise, "items", 0)
+        and close(loss_per_step(again.noise), loss_per_step(part.noise))
     )
 
 
-def loss_per_step(noise: Noise) -> float:
+def loss_per_step(noise: Noise | None) -> float:
     """Return the privacy loss of one lattice step; infinity where there is no noise."""
+    if noise is None:
+        return math.inf
     if isinstance(noise, CubeNoise | PermutohedronNoise):
         return noise.rate + SLACK
     return 1.0 / noise.scale if noise.scale else math.inf

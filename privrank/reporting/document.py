@@ -1,4 +1,4 @@
-"""A page on a user's own results: tables, figures, the guarantee and the ledger in one file."""
+"""The report page: findings, tables, figures, the guarantee and ledgers in one HTML file."""
 
 from __future__ import annotations
 
@@ -33,28 +33,29 @@ def report(
     text: str | None = None,
     budget: Ledger | None = None,
 ) -> Path:
-    """Write a page on results: findings in words, tables, figures, what is protected, ledgers.
+    """Write an HTML report: findings, tables, figures, privacy guarantee and ledgers.
 
-    The page is one HTML file that loads nothing, readable on a telephone and in the dark. It holds
-    what results state, and the text that it is given, so that it may be published as they may.
+    The page is one HTML file that loads no other file. It is readable on a telephone and in dark
+    mode. It contains only what the results state and the text given here, so it may be published
+    if the results may be.
 
     Parameters
     ----------
     results : result, sequence of results, or mapping of str to result
-        Results of any kinds, with their headings if it is a mapping. Tables, such as that of
-        :func:`privrank.summary_col`, are taken, too, and whatever else has a ``summary()``. Ledgers
-        among them stand at the end.
+        Results of any kind; the keys of a mapping are their headings. Tables, such as that of
+        :func:`privrank.summary_col`, and other objects with a ``summary()`` are accepted as well.
+        Ledgers are placed at the end.
     path : str or path-like
-        The file to write, such as ``"report.html"``; one that exists is replaced, and folders
-        that are missing are made.
+        The file to write, such as ``"report.html"``. An existing file is replaced, and missing
+        folders are created.
     title : str, optional
         Title of the page.
     author : str, optional
-        Who answers for the page; it is dated by the day on which it is written.
+        Author of the page, printed with the current date.
     text : str, optional
-        What readers should know beside the findings, in plain text; blank lines divide paragraphs.
+        Plain text that follows the findings; blank lines separate paragraphs.
     budget : Budget, optional
-        The ledger to print, at the end.
+        The ledger to print at the end.
 
     Returns
     -------
@@ -64,8 +65,7 @@ def report(
     Raises
     ------
     TypeError, ValueError
-        If there are no results, one of them is none, or an argument is not as
-        described.
+        If there are no results, an entry has no summary, or an argument is not as described.
     OSError
         If the file cannot be written.
 
@@ -87,9 +87,9 @@ def report(
 
     Notes
     -----
-    **Statistic.** The findings of one result all hold at once at its level. They are read off its
-    sets of ranks; where a test comes first, such as of the separation of a top k, other statements
-    are made if it rejects. Findings of several results hold each by itself.
+    **Statistic.** The findings of one result hold simultaneously at its level. They are read off
+    its rank sets. If a test comes first, such as the test of separation of a top-k selection, other
+    statements are made only if it rejects. There is no adjustment across results.
     """
     entries = _entries(results)
     if budget is not None and not isinstance(budget, Ledger):
@@ -104,7 +104,7 @@ def report(
         if isinstance(entry, Result | PooledResult)
     ]
     ledgers = [(name, entry) for name, entry, _ in entries if isinstance(entry, Ledger)]
-    # beside the user's own text the page holds nothing that is not released
+    # apart from the user's own text the page contains released values only
     page = tables.render(
         "report.html",
         title=title or "Results under differential privacy",
@@ -138,7 +138,7 @@ def report(
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all, so that a run that was cut short leaves no half of one."""
+    """Write a file completely or not at all, even if the run is interrupted."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # a rename is atomic, on one file system
     partial = path.with_name(path.name + ".part")
@@ -147,7 +147,7 @@ def write(path: Path, text: str) -> None:
 
 
 def _entries(results: Any) -> list[tuple[str, Any, tables.Table]]:
-    """Return results with their headings, those of their tables where none are given."""
+    """Return results with their headings, by default the titles of their tables."""
     if isinstance(results, Mapping):
         headings = check_names("results", list(results))
         entries = list(results.values())
@@ -165,7 +165,7 @@ def _entries(results: Any) -> list[tuple[str, Any, tables.Table]]:
 
 
 def _summary(name: str, entry: Any) -> tables.Table:
-    """Return the table of an entry, and refuse what has none."""
+    """Return the table of an entry, or raise an error if it has none."""
     summary = None if isinstance(entry, type) else getattr(entry, "summary", None)
     table = summary() if callable(summary) else entry
     if not isinstance(table, tables.Table):
@@ -177,7 +177,7 @@ def _summary(name: str, entry: Any) -> tables.Table:
 
 
 def _target(path: object) -> Path:
-    """Return the file to write, and refuse what can be none."""
+    """Return the file to write, or raise an error if the path cannot name one."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise TypeError(f"path must name a file, as 'report.html', got {type(path).__name__}.")
     target = Path(os.fspath(path))
@@ -192,7 +192,7 @@ def _target(path: object) -> Path:
 
 
 def _overview(public: Sequence[tuple[str, Mapping[str, str]]]) -> tables.Table:
-    """Return a line on each result: what is public of it."""
+    """Return a table of the public facts of each result."""
     heads = ("N", "unit", "epsilon", "delta", "noise source")
     rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public)
     return tables.Table("Results on this page", (), ("result", *heads), rows)
@@ -205,9 +205,9 @@ def _figures(entry: Any) -> list[dict[str, Any]]:
 
 
 def _figure(plot: Any) -> dict[str, Any] | None:
-    """Return the picture that a method draws, its width on the page, and its words for the blind.
+    """Return the figure that a method draws, its width on the page, and its alternative text.
 
-    None where there is nothing to draw, such as of a decision, or of pairs that were not released.
+    None if there is nothing to draw, as for a decision or for pairs that were not released.
     """
     try:
         figure: plots.Figure = plot()
@@ -215,7 +215,7 @@ def _figure(plot: Any) -> dict[str, Any] | None:
         return None
     axes = figure.axes[0]
     return {
-        "data": base64.b64encode(plots.png(figure)).decode("ascii"),
+        "data": base64.b64encode(plots.svg(figure)).decode("ascii"),
         "width": round(105 * figure.get_size_inches()[0]),  # CSS has 96 to the inch; a bit larger
         "alt": " ".join(f"{axes.get_title()}. {axes.get_xlabel()}".split()),
     }

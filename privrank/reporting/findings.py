@@ -1,9 +1,9 @@
-"""What a result says, in sentences that all hold at once at its level: how a report begins.
+"""Findings of a result in sentences that hold simultaneously at its level: the start of a report.
 
-Of ranks they are read off the rank sets of :func:`privrank.hypotheses.ranksets.rank_sets`. Where a
-result has a test and statements of another family, the test comes first, and the others are said if
-it rejects, at the same level (a fixed sequence): if the hypothesis is true, something false is said
-only where it is rejected; if it is not, only where one of the others is false.
+Sentences about ranks are read off the rank sets of :func:`privrank.hypotheses.ranksets.rank_sets`.
+If a result has a test and statements of another family, the test comes first. The other statements
+are made only if it rejects, at the same level (a fixed sequence). If the hypothesis is true, a
+false statement needs a false rejection; if it is not, one of the other statements must be false.
 """
 
 from __future__ import annotations
@@ -30,19 +30,9 @@ _CLEAR = 2
 # The term that tests for equal worths.
 _ITEMS = "the items in the reference group"
 
-# What a test finds, if it rejects and if it does not, by its name.
-_TESTED = {
-    "UniformityTest": (
-        "A departure from uniformity was found",
-        "No departure from uniformity was found",
-    ),
-    "IdentityTest": ("A departure from H0 was found", "No departure from H0 was found"),
-    "ClosenessResult": ("A difference was found", "No difference was found"),
-}
-
 
 def findings(entry: Any) -> str:
-    """Return what a result says; nothing of a ledger, or of a table of several results."""
+    """Return the findings of a result; none for a ledger or a table of several results."""
     if isinstance(entry, RankTestResult):
         return _tested(entry, entry.hypotheses[0])
     if isinstance(entry, ClosenessResult):
@@ -52,14 +42,15 @@ def findings(entry: Any) -> str:
     if isinstance(entry, BTLResult):
         return _fitted(entry) if entry.release.design.covariates is None else _regressed(entry)
     if isinstance(entry, PooledResult) and isinstance(entry.results[0], BTLResult):
-        return _ranked(entry.to_frame(), "By worth", entry.alpha)
+        return _ranked(entry.to_frame(), "Ranking by worth", entry.alpha)
     if isinstance(entry, AggregationResult) and "rank_lower" in (frame := entry.to_frame()):
         # the order may be that of the majorities; rank sets are by Borda score
-        return _ranked(frame.sort_values("borda", ascending=False), "By mean rank", entry.alpha)
+        frame = frame.sort_values("borda", ascending=False)
+        return _ranked(frame, "Ranking by mean rank", entry.alpha)
     if isinstance(entry, AggregationResult | PooledResult):
         return (
-            f"The estimated order is {_listed(list(entry.to_frame().index), 'then')}. Nothing is "
-            f"said of all at once."
+            f"The estimated order is {_listed(list(entry.to_frame().index), 'then')}. No "
+            f"simultaneous confidence statement is available for it."
         )
     return ""
 
@@ -83,98 +74,106 @@ def settled_ranks(high: Sequence[int]) -> list[tuple[int, int, list[int]]]:
 
 def _listed(names: Sequence[str], word: str = "and") -> str:
     if len(names) > _NAMED:
-        return f"{', '.join(names[: _NAMED - 2])}, and {len(names) - _NAMED + 2} more"
+        return f"{', '.join(names[: _NAMED - 2])} and {len(names) - _NAMED + 2} more"
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _ranked(frame: pd.DataFrame, by: str, alpha: float) -> str:
-    """Return who leads, and what cannot be told apart: `frame` has rank sets, best items first."""
+def _ranked(frame: pd.DataFrame, heading: str, alpha: float) -> str:
+    """Return the ranks that are established: `frame` has rank sets, best items first."""
     names = [str(name) for name in frame.index]
     m = len(frame)
     low, high = (frame[end].to_numpy(dtype=np.int64) for end in ("rank_lower", "rank_upper"))
+    level = f"simultaneous {100 * (1 - alpha):g}% confidence"
+    if m > 1 and (high - low == m - 1).all():
+        return f"{heading} ({level}): no differences between {_listed(names)} are established."
     settled = settled_ranks(high.tolist())
+    single = {first: names[places[0]] for first, last, places in settled if first == last}
     said = []
+    if m > 1 and {1, m} <= {*single} and len(settled) <= _BLOCKS:
+        said.append(f"{single.pop(1)} ranks first and {single.pop(m)} last.")
     for first, last, places in settled[:_BLOCKS]:
-        inside = [names[place] for place in places]
-        if first == last:
-            place = {1: "leads", m: "is last"}.get(first, f"has rank {first}")
-            said.append(f"{inside[0]} {place}")
-            continue
-        leading = [names[place] for place in places if low[place] == first]
-        have = "lead" if first == 1 else f"have ranks {first} to {last}"
-        if (low[places] == first).all() and (high[places] == last).all():
-            said.append(f"{_listed(inside)} {have} and cannot be told apart")
-            continue
-        if first == 1 and len(leading) > 1:
-            said.append(f"it is open who leads, as {_listed(leading, 'or')} may be first")
-        sets = [f"{names[place]} ({low[place]} to {high[place]})" for place in places]
-        said.append(f"{_listed(sets)} cannot all be told apart, ranks in brackets")
-    level = f"with {100 * (1 - alpha):g} % confidence"
-    if len(settled) == 1 and (high - low == m - 1).all() and m > 1:
-        return f"{by} no two of {_listed(names)} can be told apart {level}."
-    more = " The table has the rest." if len(settled) > _BLOCKS else ""
-    return f"{by}, all at once {level}: {'; '.join(said)}.{more}"
+        ranks = f"ranks {first} {'and' if last == first + 1 else 'to'} {last}"
+        if first in single:
+            place = {m: "ranks last", 1: "ranks first"}.get(first, f"has rank {first}")
+            said.append(f"{single[first]} {place}.")
+        elif first < last and (high[places] - low[places] == last - first).all():
+            inside = _listed([names[place] for place in places])
+            said.append(f"{inside} occupy {ranks}; their order is not established.")
+        elif first < last:
+            sets = _listed([f"{names[place]} ({low[place]}-{high[place]})" for place in places])
+            said.append(f"{sets} occupy {ranks}; their order is only partly established.")
+            if first == 1 and (low[places] == 1).sum() > 1:
+                said.append("The leading item is not established.")
+    if len(settled) > _BLOCKS:
+        said.append("The table lists the other ranks.")
+    note = "; possible ranks in parentheses" if any("(" in words for words in said) else ""
+    return f"{heading} ({level}{note}): {' '.join(said)}"
 
 
 def _fitted(result: BTLResult) -> str:
-    """Return what the rank sets of worths say, within each component."""
+    """Return what the rank sets of worths state, within each component."""
     frame = result.to_frame()
     said = []
     several = [part for part in result.components if len(part) > 1 or len(result.items) == 1]
     for part in several:
-        among = f"Among {_listed(part)}" if len(result.components) > 1 else "By worth"
-        # each part has rank sets of its own, which hold at once with those of the others
-        said.append(_ranked(frame[frame.index.isin(part)], among, result.alpha))
+        among = f" of {_listed(part)}" if len(result.components) > 1 else ""
+        # each part has rank sets of its own, which hold simultaneously with those of the others
+        ranks = frame[frame.index.isin(part)]
+        said.append(_ranked(ranks, f"Ranking{among} by worth", result.alpha))
     if alone := [item for item in result.items if item not in {*sum(several, ())}]:
-        said.append(f"Nothing is said of {_listed(alone)}.")
+        said.append(f"No ranks are stated for {_listed(alone)}.")
     return " ".join(said)
 
 
 def _selected(result: TopKResult) -> str:
-    """Return whether the set is separated, and if it is, which ranks that leaves."""
+    """Return whether the set is separated, and the ranks that are left if it is."""
     frame = result.to_frame().dropna(subset=["rank"])
     k = result.k
     which = _listed(result.selected)
-    test = format_pvalue(result.pvalue)
+    top = f"top {k} by {result.target} are" if k > 1 else f"top item by {result.target} is"
+    test = f"{format_pvalue(result.pvalue)}, {100 * result.alpha:g}% level"
     if result.pvalue > result.alpha:
-        have = "item has the highest win rate" if k == 1 else f"{k} have the highest win rates"
         return (
-            f"Which {have} is not settled at level {result.alpha:g} ({test}). By the estimates "
-            f"{'it is' if k == 1 else 'they are'} {which}."
+            f"The {top} {which}. The selection is not significantly separated from the rest "
+            f"({test})."
         )
-    # who is selected has a rank of at most k, whatever is left open where all pairs are compared
+    # the selected items have ranks of at most k, whatever is left open if all pairs are compared
     upper = frame["rank_upper"].clip(upper=k)
     lower = frame["rank_lower"].clip(lower=k + 1)
     frame["rank_upper"] = frame["rank_upper"].where(~frame["selected"], upper)
     frame["rank_lower"] = frame["rank_lower"].where(frame["selected"], lower)
-    have = "has the highest win rate" if k == 1 else f"have the {k} highest win rates"
-    ranks = _ranked(frame, "Given this, by win rate", result.alpha)
-    return f"{which} {have} ({test}). {ranks} Ranks in the table are without this."
+    ranks = _ranked(frame, f"Ranking by {result.target}, given this separation", result.alpha)
+    return (
+        f"The {top} {which}. The selection is significantly separated from the rest ({test}). "
+        f"{ranks} The rank sets in the table do not use this result."
+    )
 
 
 def _regressed(result: BTLResult) -> str:
-    """Return which terms matter, by Holm's procedure: their p-values are of one term at a time."""
+    """Return the significant terms, by Holm's procedure: their p-values are of single terms."""
     pvalues = result.wald_test_terms()["pvalue"].astype(np.float64).dropna().sort_values()
     left = np.arange(len(pvalues), 0, -1)
     adjusted = np.maximum.accumulate(np.minimum(pvalues.to_numpy() * left, 1.0))
     names = [_ITEMS if name == "Intercept" else str(name) for name in pvalues.index]
-    matter = names[: int((adjusted <= result.alpha).sum())]
-    open_ = names[len(matter) :]
-    shown = f"Terms that matter: {_listed(matter)}." if matter else "No term is shown to matter."
-    rest = f" Not shown to matter: {_listed(open_)}." if matter and open_ else ""
-    return f"{shown}{rest} All this holds at once at level {result.alpha:g} (tests of terms, Holm)."
+    significant = names[: int((adjusted <= result.alpha).sum())]
+    others = names[len(significant) :]
+    tests = f"(score tests, Holm-adjusted, {100 * result.alpha:g}% level)"
+    if not significant:
+        return f"No term is significant {tests}."
+    said = f"Significant terms {tests}: {_listed(significant)}."
+    return f"{said} Terms that are not significant: {_listed(others)}." if others else said
 
 
 def _tested(result: Any, null: str) -> str:
     """Return what a test decides: `null` is its hypothesis in words."""
-    words = null.rstrip(".")
-    heads = _TESTED[result.model]
+    hypothesis = f"The hypothesis that {null.rstrip('.')}"
     if result.pvalue is None:
-        return f"{heads[not result.reject]}: that is the released decision on H0, that {words}."
-    test = f"{format_pvalue(result.pvalue)}, level {result.alpha:g}"
+        rejected = "rejected" if result.reject else "not rejected"
+        return f"{hypothesis} is {rejected} by the released decision."
+    test = f"{100 * result.alpha:g}% level ({format_pvalue(result.pvalue)})"
     if result.reject:
-        return f"{heads[0]}: H0, that {words}, is rejected ({test})."
-    return f"{heads[1]}: H0, that {words}, is not rejected ({test}). That is no evidence for H0."
+        return f"{hypothesis} is rejected at the {test}."
+    return f"{hypothesis} is not rejected at the {test}. This is not evidence for the hypothesis."
 
 
 def _compared(result: ClosenessResult) -> str:
@@ -185,4 +184,7 @@ def _compared(result: ClosenessResult) -> str:
     if frame is None or not result.reject or not frame["clear"].any():
         return said
     words = ". ".join(clear_words(sample, frame[frame["clear"]], _CLEAR))
-    return f"{said} {words}. All this holds at once at level {result.alpha:g}."
+    return (
+        f"{said} {words}. These statements hold simultaneously at the {100 * result.alpha:g}% "
+        f"level."
+    )

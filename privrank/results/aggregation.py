@@ -541,7 +541,7 @@ class AggregationResult(Result):
         Examples
         --------
         >>> result.plot().axes[0].get_title()
-        'Consensus, epsilon = 1 per row, seeded noise'
+        'Consensus ranking (epsilon = 1 per row)'
         """
         return self.plot_consensus(ax)
 
@@ -554,7 +554,13 @@ class AggregationResult(Result):
         >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
         ['1  tea', '2  coffee', '3  milk']
         """
-        return plots.consensus(self.to_frame(), self.alpha, guarantee.caption(self.release), ax=ax)
+        return plots.consensus(
+            self.to_frame(),
+            self.alpha,
+            f"Consensus ranking ({guarantee.caption(self.release)})",
+            seeded=self.release.source == "seeded",
+            ax=ax,
+        )
 
     def plot_pairwise(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the pair fractions, items in the consensus order, as a heat map.
@@ -567,9 +573,9 @@ class AggregationResult(Result):
         """
         return plots.pairwise(
             self.fraction_frame().clip(0.0, 1.0),
-            guarantee.caption(self.release),
-            "Pair fractions",
-            "fraction with row before column",
+            f"Pairwise fractions ({guarantee.caption(self.release)})",
+            "fraction ranking row above column",
+            seeded=self.release.source == "seeded",
             ax=ax,
         )
 

@@ -909,7 +909,9 @@ class BTLResult(Result):
         else:
             tie = float(self.estimate.coefficients[-1])
             frame = _comparisons(release, worths, tie, size, source)
-        frame.attrs["synthetic"] = f"drawn from a fitted model, {guarantee.caption(release)}"
+        seeded = ", seeded noise" if release.source == "seeded" else ""
+        words = f"drawn from a fitted model, {guarantee.caption(release)}{seeded}"
+        frame.attrs["synthetic"] = words
         return frame
 
     def to_frame(self) -> pd.DataFrame:
@@ -964,20 +966,21 @@ class BTLResult(Result):
 
         Examples
         --------
-        >>> result.plot_worth().axes[0].get_xlabel().split(";")[0]
-        'worth (logit scale, centred)'
+        >>> result.plot_worth().axes[0].get_xlabel()
+        'worth (log-odds, mean 0)'
         """
         facts = self.release.design.covariates
         name = self.link.name
-        heading = f"{self.link.model} worths, {guarantee.caption(self.release)}"
+        seeded = self.release.source == "seeded"
+        heading = f"{self.link.model} worths ({guarantee.caption(self.release)})"
         if facts is None:
-            return plots.worth(self.to_frame(), self.alpha, heading, name, ax=ax)
+            return plots.worth(self.to_frame(), self.alpha, heading, name, seeded=seeded, ax=ax)
         return plots.group_worths(
             self.worths(),
             [factor for factor, _ in facts.factors],
-            self.alpha,
+            f"{plots.worth_label(name)}, {plots.interval_words(self.alpha)}",
             heading,
-            f"worth ({name} scale, centred)",
+            seeded=seeded,
             ax=ax,
         )
 
@@ -995,20 +998,21 @@ class BTLResult(Result):
         )
         table = self.probabilities(at).loc[order, order]
         label = {
-            False: "P(row preferred to column)",
-            True: "P(row) + P(tie) / 2",
-            "davidson": "P(row if decided)",
+            False: "P(row preferred)",
+            True: "P(row preferred) + P(tie)/2",
+            "davidson": "P(row preferred | no tie)",
         }[self.release.design.ties]
-        caption = guarantee.caption(self.release)
-        return plots.pairwise(table, caption, "Win probabilities", label, ax=ax)
+        caption = f"Preference probabilities ({guarantee.caption(self.release)})"
+        seeded = self.release.source == "seeded"
+        return plots.pairwise(table, caption, label, seeded=seeded, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the worths (:meth:`plot_worth`).
 
         Examples
         --------
-        >>> result.plot().axes[0].get_xlabel().split(";")[0]
-        'worth (logit scale, centred)'
+        >>> result.plot().axes[0].get_xlabel()
+        'worth (log-odds, mean 0)'
         """
         return self.plot_worth(ax=ax)
 

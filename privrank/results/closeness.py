@@ -336,16 +336,15 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> result.plot_details().axes[0].get_title()
-        'north v south, epsilon = 3 per row, seeded noise'
+        'north vs. south (epsilon = 3 per row)'
         """
-        label = (
-            "difference of shares (right: chosen more often)"
-            if self.release.sample.kind == "choices"
-            else "difference of mean ranks (left: ranked higher)"
-        )
-        level = f"{100 * (1 - self.alpha):g} % intervals,\nall at once, privacy noise included"
         return plots.differences(
-            self.details(), f"{label}; {level}", guarantee.caption(self.release), ax=ax
+            self.details(),
+            self.release.sample.kind,
+            self.alpha,
+            guarantee.caption(self.release),
+            seeded=self.release.source == "seeded",
+            ax=ax,
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -491,15 +490,15 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> result.plot().axes[0].get_title()
-        'Closeness, epsilon = 3 per row, seeded noise'
+        'Distance between groups (epsilon = 3 per row)'
         """
         low, high = self.conf_int()
         numbers = {"effect": self.effect, "lower": low, "upper": high}
-        label = f"{self.asked.name}; {100 * (1 - self.alpha):g} % interval, privacy noise included"
         return plots.effect(
             pd.DataFrame(numbers, [""]),
-            label,
-            f"Closeness, {guarantee.caption(self.release)}",
+            f"{self.asked.name} ({100 * (1 - self.alpha):g}% interval)",
+            f"Distance between groups ({guarantee.caption(self.release)})",
+            seeded=self.release.source == "seeded",
             ax=ax,
         )
 

@@ -13,6 +13,7 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
+from privrank.release.parts import MAIN, PARTS
 from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.release.survey import Design
 from privrank.results.claims import said
@@ -21,9 +22,8 @@ from privrank.util.checks import check_flag
 
 # What comparisons release, in words; the names of mechanisms are among the details.
 _RELEASED = {
-    "net wins": "noise on wins minus losses",
-    "win matrix": "noise on wins of each pair",
     "objective perturbation": "noise in the loss",
+    **{name: f"noise on {spec.words}" for name, spec in PARTS.items() if spec.main},
 }
 
 # What devices do that do not answer by randomised response, by the protocol.
@@ -32,15 +32,7 @@ _LOCAL = {"Duchi ball": "Duchi's ball mechanism", "cap Borda": "cap mechanism"}
 # Rows of a respondent that say more than a third as much as independent ones are worth their noise.
 _WORTH_ROWS = 3
 
-_SIDE_RELEASES = (
-    (names.DEPENDENCE, "dependence of answers"),
-    (names.PAIR_COUNTS, "pair counts"),
-    (names.ITEM_COUNTS, "comparisons of each item"),
-    (names.OPPONENTS, "check of opponents"),
-    (names.GROUP_ANSWERS, "answers of each group"),
-    (names.ORDER_EFFECT, "order effect"),
-    (names.TIES, "number of ties"),
-)
+_SIDE_RELEASES = tuple((name, spec.words) for name, spec in PARTS.items() if not spec.main)
 
 # What a statement may rest on, by a word for it, in the order in which they are said: summaries and
 # docstrings take their lines from here. ``docs/assumptions.md`` says of each what comes about where
@@ -151,7 +143,7 @@ def _mechanism(release: Release) -> tuple[str, str]:
 
 def _counts(release: Release) -> ReleasedPart | None:
     """Return the net wins, the sides or the win matrix; None for objective perturbation."""
-    counts = (release.parts.get(name) for name in (names.NET, names.SIDES, names.WINS))
+    counts = (release.parts.get(name) for name in MAIN)
     return next((part for part in counts if part is not None), None)
 
 
@@ -409,12 +401,11 @@ def release_facts(release: Release) -> dict[str, str]:
 def caption(release: Release) -> str:
     """Return the guarantee as a figure's title states it."""
     if release.source == "none":
-        return "non-private run"
-    seeded = ", seeded noise" if release.source == "seeded" else ""
+        return "non-private"
     if release.local:
-        return f"local, epsilon = {release.epsilon:g} per respondent and report"
+        return f"local model, epsilon = {release.epsilon:g} per report"
     delta = f", delta = {release.delta:.2g}" if release.delta > 0 else ""
-    return f"epsilon = {release.epsilon:g}{delta} per {release.survey.unit}{seeded}"
+    return f"epsilon = {release.epsilon:g}{delta} per {release.survey.unit}"
 
 
 def title(name: str, release: Release) -> str:

@@ -2,9 +2,12 @@
 
 Released numbers only. Every function is given a table or numbers of a result (`frame` is that of
 its ``to_frame()`` unless it says otherwise), and the significance level `alpha` of its bars. A
-`caption`, the guarantee, becomes the title. It draws into ``ax=`` and returns the figure. Titles
-and labels are broken where the axes end. The title is the one that ``ax.set_title`` sets: a user's
-takes its place, and axes that have one keep it.
+`caption` becomes the title; with `seeded` noise a small note at the lower right says so. Functions
+draw into ``ax=`` and return the figure. Titles and labels are broken where the axes end. The title
+is the one that ``ax.set_title`` sets: a user's title replaces it, and axes that have one keep it.
+
+Colours are those of Okabe and Ito that have a contrast of at least 3 to 1 on white. Groups have
+different markers as well, so figures can be read in black and white.
 """
 
 from __future__ import annotations
@@ -30,9 +33,14 @@ if TYPE_CHECKING:
 _NAMED = 120
 """Rows that are all named; of more half as many are."""
 
-_INK = "#1b3a4b"
-_FULL = "#8fb3c7"
-_CHOSEN = "#c8553d"
+_INK = "black"
+_BLUE = "#0072B2"
+_AREA = "#4C93C3"
+_CHOSEN = "#D55E00"
+_GREYS = ("0.45", "0.58")
+_COLOURS = (_BLUE, _CHOSEN, "#009E73", "#CC79A7", _INK)
+# five colours and seven markers make 35 styles
+_MARKERS = "os^vPX<"
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -44,16 +52,19 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
             )
         return ax
     from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    return pyplot.subplots(figsize=size, layout="constrained")[1]
+    # text does not touch the border of the figure
+    return pyplot.subplots(figsize=size, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))[1]
 
 
-def png(figure: Figure) -> bytes:
-    """Return a figure as a picture, and close it."""
-    from matplotlib import pyplot
+def svg(figure: Figure) -> bytes:
+    """Return a figure as SVG, the same text in each run, and close it."""
+    from matplotlib import pyplot, rc_context
 
     picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=160)
+    with rc_context({"svg.hashsalt": "privrank"}):
+        figure.savefig(picture, format="svg", dpi=200, metadata={"Date": None})
     pyplot.close(figure)
     return picture.getvalue()
 
@@ -67,10 +78,10 @@ def _item_axes(
     60 are named, in even steps.
     """
     m = len(labels)
-    height, dots = (height or 0.42, 32) if m <= 20 else (height or 0.24, 16)
-    ax = _axes(ax, (6.4, height * m / _step(m) + 1.5))
+    height, dots = (height or 0.42, 36) if m <= 20 else (height or 0.24, 18)
+    ax = _axes(ax, (6.4, height * m / _step(m) + 1.7))
     rows = np.arange(m)[::-1]
-    ax.set_yticks(rows[:: _step(m)], labels[:: _step(m)], parse_math=False)
+    ax.set_yticks(rows[:: _step(m)], _wrapped(labels)[:: _step(m)], parse_math=False)
     ax.set_ylim(-0.6, m - 0.4)
     return ax, rows, dots
 
@@ -79,36 +90,97 @@ def _step(rows: int) -> int:
     return 1 if rows <= _NAMED else -(-rows // (_NAMED // 2))
 
 
+def _wrapped(labels: Sequence[str]) -> Sequence[str]:
+    """Return labels in at most two lines each where these have room."""
+    if len(labels) > 20:
+        return labels
+    return [textwrap.fill(label, max(24, len(label) // 2 + 8)) for label in labels]
+
+
+def _style(number: int, pooled: bool = False) -> tuple[str, str]:
+    """Return the colour and the marker of a group, or of a line, by its number."""
+    if pooled and number == 0:
+        return _INK, "D"
+    colours = _GREYS if pooled else _COLOURS
+    return colours[number % len(colours)], _MARKERS[number % len(_MARKERS)]
+
+
+def _width(ax: Any) -> float:
+    """Return the width of axes in inches, before labels are given room."""
+    return float(ax.get_position().width * ax.figure.figure.get_figwidth())
+
+
 def _broken(ax: Any, text: str) -> str:
     """Return a text broken into lines of the width of the axes, at 12 letters an inch."""
-    width = ax.get_position().width * ax.figure.figure.get_figwidth()
-    return textwrap.fill(text, max(24, int(12 * width)))
+    # no line ends inside an equation
+    whole = text.replace(" = ", "\u00a0=\u00a0")
+    return textwrap.fill(whole, max(24, int(12 * _width(ax)))).replace("\u00a0", " ")
 
 
 def _finish(
-    ax: Axes, caption: str, label: str = "", sides: tuple[str, ...] = ("top", "right")
+    ax: Axes,
+    caption: str,
+    label: str = "",
+    *,
+    factors: str = "",
+    seeded: bool = False,
+    sides: tuple[str, ...] = ("top", "right"),
 ) -> Figure:
-    """Label the axes, and return their figure."""
+    """Label the axes, draw a legend with the heading `factors`, and return the figure."""
     for side in sides:
         ax.spines[side].set_visible(False)
     if label:
         ax.set_xlabel(_broken(ax, label))
     if not ax.get_title():
-        ax.set_title(_broken(ax, caption), fontsize="medium", parse_math=False)
+        # a title that needs two lines has the guarantee, in brackets, in the second
+        parts = (
+            caption.replace(" (", "\n(").split("\n") if "\n" in _broken(ax, caption) else [caption]
+        )
+        title = "\n".join(_broken(ax, part) for part in parts)
+        ax.set_title(title, fontsize="medium", parse_math=False)
+    lowest = _legend(ax, factors) or ax.xaxis.label
+    if seeded:
+        ax.annotate(
+            "seeded noise",
+            (1.0, 0.0),
+            xycoords=("axes fraction", lowest),
+            xytext=(0, -4),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            color="0.4",
+            fontsize="x-small",
+        )
     # the figure of a figure is itself, that of a subfigure the whole
     return ax.figure.figure
 
 
-def _legend(ax: Axes, title: str | None = None) -> None:
-    """Draw a legend to the right of the axes, with one entry for each label."""
+def _legend(ax: Axes, title: str) -> Any:
+    """Draw a legend below the axes, with one entry for each label, unless there are none."""
+    from matplotlib.transforms import ScaledTranslation
+
     handles, labels = ax.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
-    ax.legend(
+    if not entries:
+        return None
+    # labels of rows take their width from the axes
+    names = "\n".join(text.get_text() for text in ax.get_yticklabels()).split("\n")
+    room = _width(ax) + 0.6 - 0.08 * max(map(len, names))
+    columns = max(1, int(room / (0.5 + 0.075 * max(map(len, entries)))))
+    down = 14.0 + 1.3 * float(ax.xaxis.label.get_fontsize()) * (2 + ax.get_xlabel().count("\n"))
+    below = ScaledTranslation(0.0, -down / 72.0, ax.figure.figure.dpi_scale_trans)
+    return ax.legend(
         list(entries.values()),
         list(entries),
-        title=title,
+        ncols=min(columns, len(entries)),
+        title=title or None,
+        alignment="left",
         frameon=False,
-        bbox_to_anchor=(1.0, 1.0),
+        fontsize="small",
+        title_fontsize="small",
+        borderaxespad=0.0,
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=ax.transAxes + below,
         loc="upper left",
     )
 
@@ -130,165 +202,279 @@ def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) 
 
 
 def _intervals(
-    ax: Axes | None, frame: pd.DataFrame, estimate: str, colours: list[str], reference: float
-) -> tuple[Axes, IntArray]:
-    """Draw one row per label, the first on top, and rank sets, if there are, at the right edge."""
+    ax: Axes | None,
+    frame: pd.DataFrame,
+    estimate: str,
+    reference: float,
+    *,
+    names: tuple[str, str] = ("", ""),
+    chosen: Any = False,
+    label: str = "",
+) -> Axes:
+    """Draw one row per label, the first on top, and rank sets, if there are, at the right edge.
+
+    `label` is the entry of the intervals in the legend; `names` are those of estimates that are
+    `chosen` and of all others.
+    """
     ax, rows, dots = _item_axes(ax, [str(item) for item in frame.index])
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
-    _bars(ax, rows, frame, estimate, color=_FULL, lw=2.5, zorder=1)
-    ax.scatter(frame[estimate], rows, color=colours, s=dots, zorder=3)
+    _bars(ax, rows, frame, estimate, color=_BLUE, lw=1.6, zorder=1, label=label)
+    chosen = np.full(len(frame), chosen)
+    styles = ((chosen, "D", _CHOSEN, names[0]), (~chosen, "o", _INK, names[1]))
+    for some, marker, color, name in styles:
+        if some.any():
+            ax.scatter(
+                frame.loc[some, estimate],
+                rows[some],
+                s=dots,
+                color=color,
+                marker=marker,
+                edgecolor="white",
+                lw=0.6,
+                zorder=3,
+                label=name,
+            )
     if "rank_lower" in frame:
-        margin: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
         sides = zip(rows, frame["rank_lower"], frame["rank_upper"], strict=True)
         for row, low, high in itertools.islice(sides, 0, None, _step(len(frame))):
             known = f"{low:.0f}–{high:.0f}" if low < high else f"{low:.0f}"
-            ranks = "not identified" if np.isnan(low) else known
-            ax.annotate(ranks, (1.02, row), va="center", color="0.35", **margin)
-        above: dict[str, Any] = {"xytext": (0, 8), "textcoords": "offset points"}
-        ax.annotate("rank", (1.02, rows[0]), va="bottom", color="0.35", **above, **margin)
-    return ax, rows
+            _beside(ax, row, "not identified" if np.isnan(low) else known)
+        _beside(ax, rows[0], "rank set", up=8, va="bottom")
+    return ax
+
+
+def _beside(ax: Axes, row: int, text: str, up: float = 0.0, va: str = "center") -> None:
+    """Write a text to the right of a row, `up` points higher."""
+    ax.annotate(
+        text,
+        (1.02, row),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, up),
+        textcoords="offset points",
+        va=va,
+        color="0.35",
+        annotation_clip=False,
+    )
+
+
+def worth_label(link: str) -> str:
+    """Return the label of an axis of worths, given the name of their link."""
+    return "worth (log-odds, mean 0)" if link == "logit" else f"worth ({link} scale, mean 0)"
+
+
+def interval_words(alpha: float) -> str:
+    """Return what a figure calls intervals of this level, such as "95% interval"."""
+    return f"{100 * (1 - alpha):g}% interval"
 
 
 def worth(
-    frame: pd.DataFrame, alpha: float, caption: str, link: str, *, ax: Axes | None = None
+    frame: pd.DataFrame,
+    alpha: float,
+    caption: str,
+    link: str,
+    *,
+    seeded: bool = False,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
-    ax, rows = _intervals(ax, frame, "worth", [_INK] * len(frame), 0.0)
-    half = -ndtri(alpha / 2) * frame["sampling"]
-    ends = frame["worth"] - half, frame["worth"] + half
-    ax.hlines(rows, *ends, color=_INK, lw=5, alpha=0.55, zorder=2)
-    label = (
-        f"worth ({link} scale, centred); {100 * (1 - alpha):g} % intervals: thick, sampling error "
-        f"alone; thin, privacy noise included"
-    )
-    return _finish(ax, caption, label)
+    level = interval_words(alpha)
+    if not np.allclose(frame["std_err"], frame["sampling"], equal_nan=True):
+        half = -ndtri(alpha / 2) * frame["sampling"]
+        ends = frame["worth"] - half, frame["worth"] + half
+        ax, rows, _ = _item_axes(ax, [str(item) for item in frame.index])
+        ax.hlines(rows, *ends, color=_BLUE, lw=5, zorder=2, label=f"{level}: sampling only")
+        level = "sampling + privacy noise"
+    ax = _intervals(ax, frame, "worth", 0.0, label=level)
+    return _finish(ax, caption, worth_label(link), seeded=seeded)
 
 
 def group_worths(
     frame: pd.DataFrame,
     factors: list[str],
-    alpha: float,
+    label: str,
     caption: str,
-    what: str,
     *,
+    pooled: bool = False,
+    reference: float = 0.0,
+    seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw the worths of the groups that `factors` name side by side; `frame` is ``worths()``.
 
-    `what` says what the horizontal axis shows.
+    `label` names the horizontal axis, which has a line at `reference`. If the first group is
+    `pooled` from the others it is a black diamond, and they are grey.
     """
     items = list(dict.fromkeys(frame["item"]))
     groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(groups))
     ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
-    from matplotlib import colormaps
-
-    colours = colormaps["cividis"](np.linspace(0.0, 0.9, len(labels)))
-    ax.axvline(0.0, color="0.75", lw=0.8, zorder=0)
-    for place, label in enumerate(labels):
-        part = frame[[group == label for group in groups]]
+    ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
+    for place, name in enumerate(labels):
+        color, marker = _style(place, pooled)
+        part = frame[[group == name for group in groups]]
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
-        _bars(ax, at, part, "worth", color=colours[place], lw=2.0, alpha=0.6)
-        ax.scatter(part["worth"], at, color=colours[place], s=26, zorder=3, label=label or "all")
-    if factors:
-        _legend(ax, ", ".join(factors))
-    return _finish(
-        ax, caption, f"{what}; {100 * (1 - alpha):g} % intervals, privacy noise included"
-    )
+        _bars(ax, at, part, "worth", color=color, lw=1.6)
+        ax.scatter(part["worth"], at, color=color, marker=marker, s=30, zorder=3, label=name)
+    heading = "" if pooled else ", ".join(factors)
+    return _finish(ax, caption, label, factors=heading, seeded=seeded)
 
 
 def win_rates(
-    frame: pd.DataFrame, target: str, alpha: float, caption: str, *, ax: Axes | None = None
+    frame: pd.DataFrame,
+    target: str,
+    alpha: float,
+    caption: str,
+    *,
+    seeded: bool = False,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw win rates or net wins with intervals; the selected items in another colour."""
-    colours = [_CHOSEN if chosen else _INK for chosen in frame["selected"]]
-    ax, _ = _intervals(
-        ax, frame, target.replace(" ", "_"), colours, 0.5 if target == "win rate" else 0.0
+    ax = _intervals(
+        ax,
+        frame,
+        target.replace(" ", "_"),
+        0.5 if target == "win rate" else 0.0,
+        names=(f"selected (top {int(frame['selected'].sum())})", "not selected"),
+        chosen=frame["selected"].to_numpy(dtype=bool),
     )
-    label = (
-        f"{target}; {100 * (1 - alpha):g} % intervals, privacy noise included"
-        if frame["lower"].notna().any()
-        else target
-    )
-    return _finish(ax, f"Top {int(frame['selected'].sum())}, {caption}", label)
+    label = f"{target} ({interval_words(alpha)})" if frame["lower"].notna().any() else target
+    return _finish(ax, caption, label, seeded=seeded)
 
 
 def pairwise(
     probabilities: pd.DataFrame,
     caption: str,
-    heading: str,
     label: str,
     *,
+    seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw win probabilities, row item over column item, as a heat map centred on one half."""
+    """Draw win probabilities, row item over column item, as a heat map centred on one half.
+
+    Pairs of which nothing is known are grey. Colours end at 0.1 and 0.9, beyond which they would
+    differ little.
+    """
     m = len(probabilities)
-    side = (0.62 if m <= 15 else 0.24) * m + 1.8
+    side = max(3.6, (0.62 if m <= 15 else 0.24) * m + 1.8)
     ax = _axes(ax, (side + 0.8, side))
     values = probabilities.to_numpy().copy()
-    np.fill_diagonal(values, np.nan)
-    image = ax.imshow(values, cmap="RdBu_r", vmin=0.0, vmax=1.0)
-    names = [str(item) for item in probabilities.index]
-    ax.set_xticks(range(m), names, rotation=45, ha="right", parse_math=False)
+    np.fill_diagonal(values, 0.5)
+    image = ax.imshow(values, cmap="RdBu_r", vmin=0.1, vmax=0.9)
+    ax.set_facecolor("0.8")
+    names = _wrapped([str(item) for item in probabilities.index])
+    ax.set_xticks(
+        range(m), names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False
+    )
     ax.set_yticks(range(m), names, parse_math=False)
-    ax.set_xlabel("column item")
-    ax.set_ylabel("row item")
+    ax.set_xlabel("compared with (column)")
+    ax.set_ylabel("preferred item (row)")
     if m <= 15:
-        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small"}
         for (row, column), value in np.ndenumerate(values):
             if row != column:
-                ink = "white" if abs(value - 0.5) > 0.3 else "0.15"
-                ax.text(column, row, f"{value:.2f}", color=ink, **place)
-    ax.figure.figure.colorbar(image, ax=ax, label=label, shrink=0.8)
-    return _finish(ax, f"{heading}, {caption}", sides=())
+                ink = "white" if abs(value - 0.5) > 0.25 else "0.15"
+                text = "–" if np.isnan(value) else f"{value:.2f}"
+                ax.text(column, row, text, color=ink, ha="center", va="center", fontsize="small")
+    ax.figure.figure.colorbar(
+        image,
+        ax=ax,
+        label=f"{label}\n(grey: not available)" if np.isnan(values).any() else label,
+        ticks=[0.1, 0.25, 0.5, 0.75, 0.9],
+        shrink=0.8,
+        extend="both",
+    )
+    return _finish(ax, caption, seeded=seeded, sides=())
 
 
-def consensus(frame: pd.DataFrame, alpha: float, caption: str, *, ax: Axes | None = None) -> Figure:
-    """Draw a consensus order, best on top: the ranks each item can have, and its own place."""
-    places = [f"{rank}  {item}" for item, rank in frame["rank"].items()]
-    low = frame["rank"]
-    high = frame["rank"]
-    label = "place in the consensus"
+def consensus(
+    frame: pd.DataFrame, alpha: float, caption: str, *, seeded: bool = False, ax: Axes | None = None
+) -> Figure:
+    """Draw a consensus order, best on top: the ranks each item can have, and its own rank."""
+    m = len(frame)
+    ax, rows, dots = _item_axes(ax, [f"{rank}  {item}" for item, rank in frame["rank"].items()])
     if "rank_lower" in frame:
-        low = frame["rank_lower"] - 0.3
-        high = frame["rank_upper"] + 0.3
-        label = (
-            f"dots: place in the consensus; bars: rank by Borda score, "
-            f"{100 * (1 - alpha):g} % for all items at once, privacy noise included"
+        ax.barh(
+            rows,
+            frame["rank_upper"] - frame["rank_lower"] + 1,
+            left=frame["rank_lower"] - 0.5,
+            height=0.8,
+            color=_AREA,
+            zorder=1,
+            label=f"{100 * (1 - alpha):g}% rank set",
         )
-    shown = frame[["rank"]].assign(lower=low, upper=high).set_axis(places)
-    # the line of reference is left of the first place, and not seen
-    ax, _ = _intervals(ax, shown, "rank", [_INK] * len(frame), 0.0)
-    ax.set_xlim(0.4, len(frame) + 0.6)
+    # a line between two ranks makes cells of the bars
+    ax.vlines(np.arange(m + 1) + 0.5, -0.5, m - 0.5, color="white", lw=min(1.5, 24 / m), zorder=2)
+    ax.scatter(
+        frame["rank"],
+        rows,
+        s=dots,
+        color=_INK,
+        edgecolor="white",
+        lw=0.6,
+        zorder=3,
+        label="consensus rank",
+    )
+    ax.set_xlim(0.4, m + 0.6)
     ax.locator_params(axis="x", integer=True)
-    return _finish(ax, f"Consensus, {caption}", label)
+    return _finish(ax, caption, "rank", seeded=seeded)
 
 
-def effect(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | None = None) -> Figure:
+def effect(
+    frame: pd.DataFrame, label: str, caption: str, *, seeded: bool = False, ax: Axes | None = None
+) -> Figure:
     """Draw a noisy distance, the one row of `frame`, on a line that starts at zero."""
-    ax, _ = _intervals(ax, frame, "effect", [_INK], 0.0)
+    ax = _intervals(ax, frame, "effect", 0.0)
+    ax.set_yticks([])
     ax.set_xlim(0.0, 1.08 * max(float(frame[["effect", "upper"]].to_numpy().max()), 1e-9))
-    return _finish(ax, caption, label)
+    return _finish(ax, caption, label, seeded=seeded)
 
 
-def differences(frame: pd.DataFrame, label: str, caption: str, *, ax: Axes | None = None) -> Figure:
+def differences(
+    frame: pd.DataFrame,
+    kind: str,
+    alpha: float,
+    caption: str,
+    *,
+    seeded: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
     """Draw differences between groups by item; those whose intervals leave out 0 in another colour.
 
-    `frame` has ``item``, ``group``, ``other``, ``difference``, ``lower``, ``upper`` and ``clear``.
+    `frame` has ``item``, ``group``, ``other``, ``difference``, ``lower``, ``upper`` and ``clear``;
+    `kind` is that of the sample, rankings or choices.
     """
-    versus = frame["group"].astype(str) + " v " + frame["other"].astype(str)
+    versus = frame["group"].astype(str) + " vs. " + frame["other"].astype(str)
     heading = versus.iloc[0]
     labels = frame["item"].astype(str)
+    pair = [str(frame[name].iloc[0]) for name in ("group", "other")]
     if versus.nunique() > 1:
         # the comparisons of an item stand below each other, each with its name
-        heading = f"{versus.nunique()} comparisons"
+        heading = f"{versus.nunique()} comparisons of groups"
+        pair = ["first", "second"]
         labels = labels + ": " + versus
         by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
         frame = frame.iloc[by_item]
         labels = labels.iloc[by_item]
-    colours = [_CHOSEN if clear else _INK for clear in frame["clear"]]
-    ax, _ = _intervals(ax, frame.set_axis(labels), "difference", colours, 0.0)
-    return _finish(ax, f"{heading}, {caption}", label)
+    ax = _intervals(
+        ax,
+        frame.set_axis(labels),
+        "difference",
+        0.0,
+        names=("interval excludes 0", "interval includes 0"),
+        chosen=frame["clear"].to_numpy(dtype=bool),
+        label=f"simultaneous {interval_words(alpha)}",
+    )
+    # the group of the lower mean rank prefers an item, that of the larger share chose it
+    unit = "share" if kind == "choices" else "mean rank"
+    left, right = (f"{name} prefers" for name in pair)
+    if kind == "choices":
+        right, left = (f"more often in {name}" for name in pair)
+    # a row of their own below the last item
+    ax.set_ylim(bottom=-1.4)
+    where = ax.get_yaxis_transform()
+    ax.text(0.01, -1.1, left, transform=where, ha="left", color="0.35", fontsize="small")
+    ax.text(0.99, -1.1, right, transform=where, ha="right", color="0.35", fontsize="small")
+    label = f"difference in {unit} ({' - '.join(pair)})"
+    return _finish(ax, f"{heading} ({caption})", label, seeded=seeded)
 
 
 def null_distribution(
@@ -297,23 +483,24 @@ def null_distribution(
     *,
     statistic: float,
     threshold: float | None,
-    label: str,
+    alpha: float,
     caption: str,
+    seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw the distribution of a noisy statistic under H0, the threshold and the released value.
 
     `mass` holds the probabilities of the bins between `edges`.
     """
-    ax = _axes(ax, (6.4, 3.4))
-    ax.stairs(mass / np.diff(edges), edges, fill=True, color=_FULL)
+    ax = _axes(ax, (6.4, 3.6))
+    ax.stairs(mass / np.diff(edges), edges, fill=True, color=_AREA)
+    ax.axvline(statistic, color=_CHOSEN, lw=2.2, label="observed")
     if threshold is not None:
-        ax.axvline(threshold, color="0.35", lw=1.2, ls="--", label=f"threshold {threshold:.4g}")
-    ax.axvline(statistic, color=_CHOSEN, lw=2.2, label=f"released {statistic:.4g}")
+        label = f"critical value ({100 * alpha:g}%)"
+        ax.axvline(threshold, color=_INK, lw=1.2, ls="--", label=label)
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
-    ax.legend(frameon=False, fontsize="small")
-    return _finish(ax, caption, label)
+    return _finish(ax, caption, "test statistic (including privacy noise)", seeded=seeded)
 
 
 _AXES = {"nobs": "respondents", "epsilon": "epsilon", "effect": "effect"}
@@ -337,34 +524,34 @@ def planned(
     name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
     From the column ``beyond``, if there is one, to `edge` is what no private method can reach.
     """
-    ax = _axes(ax, (6.4, 3.4))
-    # whatever varies beside the two axes has a line for each of its values, from dark to light;
-    # bands are two Monte Carlo standard errors wide on either side
+    ax = _axes(ax, (6.4, 3.8))
+    # the number that varies besides the two axes has a line for each of its values; bands are two
+    # Monte Carlo standard errors wide on either side
     other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
     values = frame[other[0]].unique().tolist() if other else [None]
+    names = {**_AXES, "effect": words or "effect"}
     for number, value in enumerate(values):
+        color, marker = _style(number)
         rows = frame if value is None else frame[frame[other[0]] == value]
-        share = number / max(len(values) - 1, 1)
-        color = (0.11 + 0.45 * share, 0.23 + 0.47 * share, 0.29 + 0.49 * share)
-        label = None if value is None else f"{_AXES[other[0]]} {value:g}"
-        label = "non-private" if label == "epsilon inf" else label
+        label = None if value is None else f"{names[other[0]]} = {value:g}"
+        label = "non-private" if label == "epsilon = inf" else label
         low, high = (rows[outcome] + side * rows["std err"] for side in (-2, 2))
         if frame[outcome].between(0, 1).all():
             low = low.clip(0, 1)
             high = high.clip(0, 1)
         ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0)
-        ax.plot(rows[across], rows[outcome], color=color, marker="o", ms=4, label=label)
+        ax.plot(rows[across], rows[outcome], color=color, marker=marker, ms=5, label=label)
         if "beyond" in rows and label != "non-private":
             ax.fill_between(
                 rows[across],
                 rows["beyond"],
                 edge,
-                facecolor=(*color, 0.1),
-                edgecolor=(*color, 0.4),
+                facecolor=(color, 0.1),
+                edgecolor=(color, 0.4),
                 lw=0.6,
                 hatch="//",
                 zorder=0,
-                label="no private method",
+                label="beyond any private method",
             )
     if plain is not None:
         ax.axhline(plain, color="0.35", lw=1.0, ls="--", label="non-private")
@@ -373,8 +560,8 @@ def planned(
         ax.set_xscale("log")
         ax.set_xticks(at, [f"{epsilon:g}" for epsilon in at])
         ax.set_xticks([], minor=True)
+    else:
+        ax.locator_params(axis="x", nbins=6)
     ax.set_ylabel(_AXES.get(outcome, outcome))
     ax.set_ylim(bottom=0.0)
-    if other or plain is not None or "beyond" in frame:  # to the right, away from the curves
-        _legend(ax)
-    return _finish(ax, caption, words if across == "effect" and words else _AXES[across])
+    return _finish(ax, caption, names[across])

@@ -572,7 +572,7 @@ class PooledResult(Summarised):
         Examples
         --------
         >>> result.plot().axes[0].get_title()
-        '2 releases pooled, epsilon = 1.5 in all, seeded noise'
+        'Pooled worths (2 releases, epsilon = 1.5)'
         """
         parts = []
         order = self.ranks().sort_values(kind="stable").index
@@ -583,17 +583,25 @@ class PooledResult(Summarised):
                 frame = result.conf_int(self.alpha).assign(worth=result.params)
             frame = frame.loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
-        spent = "in all" if self._same else "at most"
-        seeded = any(result.release.source == "seeded" for result in self.results)
-        noise = ", seeded noise" if seeded else ""
-        caption = f"{len(self.results)} releases pooled, epsilon = {self.epsilon:g} {spent}{noise}"
         first = self.results[0]
-        what = (
-            f"worth ({first.link.name} scale, centred)"
-            if isinstance(first, BTLResult)
-            else "Borda score"
+        heading = "Borda scores"
+        what = "Borda score"
+        reference = 0.5 * (len(self.items) - 1)
+        if isinstance(first, BTLResult):
+            heading = "worths"
+            what = plots.worth_label(first.link.name)
+            reference = 0.0
+        spent = "epsilon =" if self._same else "epsilon at most"
+        return plots.group_worths(
+            pd.concat(parts),
+            ["release"],
+            f"{what}, {plots.interval_words(self.alpha)}",
+            f"Pooled {heading} ({len(self.results)} releases, {spent} {self.epsilon:g})",
+            pooled=True,
+            reference=reference,
+            seeded=any(result.release.source == "seeded" for result in self.results),
+            ax=ax,
         )
-        return plots.group_worths(pd.concat(parts), ["release"], self.alpha, caption, what, ax=ax)
 
     def to_json(self) -> str:
         """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it.

@@ -421,7 +421,7 @@ class RankTestResult(Result):
         Examples
         --------
         >>> result.plot().axes[0].get_xlabel()
-        'total variation distance, privacy noise included'
+        'test statistic (including privacy noise)'
         """
         null = self.null()
         assert self._part is not None and self.statistic is not None
@@ -431,9 +431,10 @@ class RankTestResult(Result):
             mass,
             statistic=self.statistic,
             threshold=self.threshold,
-            label=f"{tables.statistic_words(self.release.mechanism)}, privacy noise included",
-            caption=f"{self._title}, {guarantee.caption(self.release)}: "
-            f"{tables.format_pvalue(self.pvalue or 0.0)}",
+            alpha=self.alpha,
+            caption=f"{self._title}: {tables.format_pvalue(self.pvalue or 0.0)} "
+            f"({guarantee.caption(self.release)})",
+            seeded=self.release.source == "seeded",
             ax=ax,
         )
 

@@ -706,10 +706,15 @@ class TopKResult(Result):
         Examples
         --------
         >>> result.plot().axes[0].get_title()
-        'Top 2, epsilon = 1 per respondent, seeded noise'
+        'Top 2 by win rate (epsilon = 1 per respondent)'
         """
         return plots.win_rates(
-            self.to_frame(), self.target, self.alpha, guarantee.caption(self.release), ax=ax
+            self.to_frame(),
+            self.target,
+            self.alpha,
+            f"Top {self.k} by {self.target} ({guarantee.caption(self.release)})",
+            seeded=self.release.source == "seeded",
+            ax=ax,
         )
 
     def _settings(self) -> dict[str, Any]:

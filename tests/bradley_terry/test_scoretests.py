@@ -210,10 +210,11 @@ def test_an_interval_without_an_end_runs_out_of_the_figure():
     sides = fit.conf_int()
     assert np.isinf(sides.to_numpy()).any()
     axes = fit.plot_worth().axes[0]
-    left, right = axes.collections[:2]
+    # after the bars of the sampling error
+    left, right = axes.collections[1:3]
     arrows = len(left.get_offsets()) + len(right.get_offsets())
     assert arrows == np.isinf(sides.to_numpy()).sum()
-    bars = np.array(axes.collections[2].get_segments())
+    bars = np.array(axes.collections[3].get_segments())
     assert len(bars) == 6 and np.isfinite(bars).all()
     assert all(np.ptp(bar[:, 0]) > 1.0 for bar in bars)
 

@@ -1,7 +1,7 @@
-"""The house: rooms in one strict order, who may import what, and sizes a person can hold.
+"""Architecture: the order of the subpackages, permitted imports, and limits on size.
 
-Every rule runs over all modules at once, and says how much it looked at: a rule that finds nothing
-to judge fails.
+Each rule is checked for all modules at once. A rule also checks how much it examined, and fails if
+it finds nothing to examine.
 """
 
 import ast
@@ -19,9 +19,9 @@ from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample
 
 PACKAGE = Path(__file__).parents[2] / "privrank"
 
-# A room imports from itself and from the rooms above it in this list. The public classes, which
-# stand beside the rooms, count as one: "doors".
-ROOMS = (
+# A subpackage imports from itself and from the subpackages above it in this list. The modules of
+# the public classes, at the top level of the package, count as one: "entry points".
+SUBPACKAGES = (
     "util",
     "kernels",
     "distributions",
@@ -36,15 +36,15 @@ ROOMS = (
     "published",
     "results",
     "local",
-    "doors",
+    "entry points",
     "power",
     "reporting",
 )
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
-DOORS = {"aggregation", "archive", "btl", "closeness", "datasets", "identity"}
-DOORS |= {"pooling", "topk", "uniformity"}
+ENTRY_POINTS = {"aggregation", "archive", "btl", "closeness", "datasets", "identity"}
+ENTRY_POINTS |= {"pooling", "topk", "uniformity"}
 
-# Rooms mirror each other by family; else no two modules have one name.
+# Modules of one family have the same name in several subpackages. All other names are unique.
 FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
 FAMILIES |= {"base", "pooling", "topk"}
 
@@ -83,9 +83,7 @@ LARGER = {
     "kernels.search.pivot_sort": 32,
     "kernels.search.stationary_direction": 38,
     "plans.aggregation.plan_aggregation": 40,
-    "plans.calibration.plan_comparisons": 36,
     "power.surveys.simulated_counts": 33,
-    "release.archived._check_part": 38,
 }
 
 
@@ -100,9 +98,9 @@ TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in PAT
 MODULES = sorted(TREES.keys() - {""})
 
 
-def room_of(module):
+def subpackage_of(module):
     first = module.partition(".")[0]
-    return first if first in ROOMS else "doors"
+    return first if first in SUBPACKAGES else "entry points"
 
 
 def is_type_checking(node):
@@ -160,9 +158,9 @@ def names(module):
     return {node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)}
 
 
-def test_every_module_is_in_a_room_or_is_a_door():
-    assert {module for module in MODULES if "." not in module} - set(ROOMS) == DOORS
-    assert {room_of(module) for module in MODULES} == set(ROOMS)
+def test_every_module_is_in_a_subpackage_or_is_an_entry_point():
+    assert {module for module in MODULES if "." not in module} - set(SUBPACKAGES) == ENTRY_POINTS
+    assert {subpackage_of(module) for module in MODULES} == set(SUBPACKAGES)
 
 
 def test_modules_of_one_name_are_of_one_family():
@@ -170,20 +168,20 @@ def test_modules_of_one_name_are_of_one_family():
     assert {name for name in last if last.count(name) > 1} == FAMILIES
 
 
-def test_a_room_imports_only_from_rooms_above_it():
+def test_a_subpackage_imports_only_from_subpackages_above_it():
     arrows = [(module, other) for module in MODULES for other in internal_imports(module)]
     assert len(arrows) > 300
     upward = [
         (module, other)
         for module, other in arrows
-        if ROOMS.index(room_of(other)) > ROOMS.index(room_of(module))
+        if SUBPACKAGES.index(subpackage_of(other)) > SUBPACKAGES.index(subpackage_of(module))
     ]
     assert upward == []
 
 
 def test_imports_inside_the_package_name_a_module():
-    # `from privrank import PrivateBTL` would go round the rooms through the lazy __init__
-    allowed = set(ROOMS) | DOORS | {"__version__"}
+    # `from privrank import PrivateBTL` would bypass the order of subpackages by the lazy __init__
+    allowed = set(SUBPACKAGES) | ENTRY_POINTS | {"__version__"}
     straight = [
         (module, name)
         for module in MODULES
@@ -268,12 +266,12 @@ def test_each_library_has_one_importer():
         assert {module for module in MODULES if uses(module, library)} == importers, library
 
 
-def test_the_room_of_privacy_needs_only_numbers():
-    rooms = {"privrank", "numpy", "scipy", *sys.stdlib_module_names}
-    modules = [module for module in MODULES if room_of(module) == "privacy"]
+def test_the_privacy_subpackage_imports_only_numerical_libraries():
+    permitted = {"privrank", "numpy", "scipy", *sys.stdlib_module_names}
+    modules = [module for module in MODULES if subpackage_of(module) == "privacy"]
     assert len(modules) > 5
     for module in modules:
-        assert {name.partition(".")[0] for name in imports(module)} <= rooms, module
+        assert {name.partition(".")[0] for name in imports(module)} <= permitted, module
 
 
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
@@ -291,7 +289,7 @@ def test_the_client_needs_only_numpy():
         assert packages <= {"numpy", "privrank", *sys.stdlib_module_names}, module
 
 
-def test_files_and_functions_are_of_a_size_a_person_can_hold():
+def test_files_and_functions_are_within_limits_of_size():
     functions = {
         f"{module}.{node.name}": statements(node)
         for module in MODULES
@@ -344,14 +342,14 @@ def test_solvers_that_may_fail_are_reached_where_their_failure_is_met():
     assert {module: routines for module, routines in found.items() if routines} == MAY_FAIL
 
 
-def test_what_the_trusted_rooms_hand_on_cannot_be_changed():
+def test_data_classes_of_the_trusted_subpackages_are_immutable():
     held = [
         kind
-        for room in ("privacy", "mechanisms", "encode")
-        for path in (PACKAGE / room).glob("[a-z]*.py")
-        for kind in vars(importlib.import_module(f"privrank.{room}.{path.stem}")).values()
+        for subpackage in ("privacy", "mechanisms", "encode")
+        for path in (PACKAGE / subpackage).glob("[a-z]*.py")
+        for kind in vars(importlib.import_module(f"privrank.{subpackage}.{path.stem}")).values()
         if isinstance(kind, type) and dataclasses.is_dataclass(kind)
-        if kind.__module__.startswith(f"privrank.{room}.")
+        if kind.__module__.startswith(f"privrank.{subpackage}.")
     ]
     assert len(held) > 30
     for kind in held:
@@ -368,14 +366,14 @@ def test_heavy_libraries_are_imported_when_first_used():
     # kernels is nothing but compiled loops: other modules import it inside their functions
     assert heavy == {("kernels", "numba")}
     early = [m for m in MODULES if uses(m, "privrank.kernels", inside_functions=False)]
-    assert {room_of(module) for module in early} == {"kernels"}
+    assert {subpackage_of(module) for module in early} == {"kernels"}
 
 
 def test_only_mechanisms_open_encoded_data():
     found = {module: attributes(module) & HELD for module in MODULES}
     assert {module: held for module, held in found.items() if held} == OPENED
     # an encoder fills what it encodes; reading it there would be a way round the budget
-    assert "encode" not in {room_of(module) for module in OPENED}
+    assert "encode" not in {subpackage_of(module) for module in OPENED}
     kinds = (Encoded, EncodedSample, EncodedGroups)
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     assert {name for name in fields if name.startswith("_")} == HELD
@@ -392,25 +390,27 @@ def test_no_string_opens_encoded_data():
     assert "net wins" in strings and strings & HELD == set()
 
 
-def test_encoded_data_are_handed_to_trusted_rooms_alone():
+def test_encoded_data_are_passed_only_to_trusted_subpackages():
     types = {"Encoded", "EncodedSample", "EncodedGroups"}
-    rooms = {
-        room_of(module)
+    found = {
+        subpackage_of(module)
         for module in MODULES
         if {name.rpartition(".")[2] for name in imports(module)} & types
     }
-    # plans of surveys encode answers that they simulate, and open none
-    assert rooms == {"encode", "mechanisms", "doors", "power"}
-    assert rooms <= TRUSTED | {"doors", "power"}
+    # plans of surveys encode simulated answers, and do not open them
+    assert found == {"encode", "mechanisms", "entry points", "power"}
+    assert found <= TRUSTED | {"entry points", "power"}
 
 
-def test_inference_sees_no_data():
+def test_inference_imports_neither_encoders_nor_mechanisms():
     # what computes from a release, or prints it, reaches neither encoders nor mechanisms
-    blind = set(ROOMS[: ROOMS.index("encode")])
-    modules = [module for module in MODULES if room_of(module) in blind]
+    blind = set(SUBPACKAGES[: SUBPACKAGES.index("encode")])
+    modules = [module for module in MODULES if subpackage_of(module) in blind]
     assert len(modules) > 40
     for module in modules:
-        assert not {room_of(name) for name in internal_imports(module)} & (TRUSTED - {"privacy"})
+        assert not {subpackage_of(name) for name in internal_imports(module)} & (
+            TRUSTED - {"privacy"}
+        )
 
 
 def test_only_privacy_and_mechanisms_draw():
@@ -425,7 +425,7 @@ def test_only_privacy_and_mechanisms_draw():
     allowed = {"encode.rankingforms": {"draw_orders"}}
     looked = 0
     for module in MODULES:
-        if room_of(module) in TRUSTED - {"encode"}:
+        if subpackage_of(module) in TRUSTED - {"encode"}:
             continue
         looked += 1
         assert not attributes(module) & drawing, module
@@ -469,9 +469,9 @@ def test_a_fit_spends_in_one_place():
     assert {module for module in MODULES if "reserve" in attributes(module)} == {"mechanisms.spend"}
 
 
-def test_mechanisms_and_inference_know_no_frames():
-    rooms = {"privacy", "hypotheses", "consensus", "mechanisms", "published"}
-    modules = [module for module in MODULES if room_of(module) in rooms]
+def test_mechanisms_and_inference_do_not_import_pandas():
+    numerical = {"privacy", "hypotheses", "consensus", "mechanisms", "published"}
+    modules = [module for module in MODULES if subpackage_of(module) in numerical]
     assert len(modules) > 30
     assert [module for module in modules if uses(module, "pandas")] == []
 
@@ -485,7 +485,7 @@ def test_no_class_inherits():
     }
     exceptions = {"Exception", "UserWarning", "ValueError", "Warning"}
     found = {name: bases for name, bases in heirs.items() if not set(bases) <= exceptions}
-    # the ledger's table is printed by a room that the ledger does not know
+    # the ledger's table is printed by a subpackage that the ledger does not import
     assert found.pop(("results.ledger", "Budget")) == ["Ledger"]
     # a summary is of one release or of several that are pooled
     assert found.pop(("results.base", "Summarised")) == ["ABC"]

@@ -13,9 +13,16 @@ import privrank
 
 ROOT = Path(__file__).parents[2]
 PRIVACY = "docs/privacy.md"
-GUIDES = ["docs/data-in.md", "docs/models.md", "docs/local.md", "docs/weights.md"]
+PROOFS = "docs/proofs.md"
+GUIDES = [
+    "docs/quick-start.md",
+    "docs/data-in.md",
+    "docs/models.md",
+    "docs/local.md",
+    "docs/weights.md",
+]
 GUIDES += ["docs/licences.md"]
-PAGES = ["README.md", PRIVACY, *GUIDES]
+PAGES = ["README.md", PRIVACY, PROOFS, *GUIDES]
 PAPERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/papers").glob("*2*.md"))
 COMMAND = re.compile(r"(make|python|sudo)\b")
 HOME = ("~", "/")
@@ -110,7 +117,7 @@ def test_a_name_of_nothing_is_found_out(name):
 
 def rows_of_tables():
     """The rows of the page's tables: where it is proved, where decided, and how to follow one."""
-    text = (ROOT / PRIVACY).read_text(encoding="utf-8")
+    text = (ROOT / PROOFS).read_text(encoding="utf-8")
     tables = dict(re.findall(r"^\| (\w+) .*\n\| --- .*\n((?:\|.*\n)+)", text, flags=re.M))
     return [tables[first].splitlines() for first in ("claim", "rule", "release")]
 
@@ -164,14 +171,14 @@ def test_every_file_with_a_proof_is_on_the_page():
     for path in files:
         module = ".".join(path.with_suffix("").parts)
         named = path.as_posix().startswith(folders) or module in modules
-        assert named, f"{path} has a proof: name it in the table of claims of {PRIVACY}"
+        assert named, f"{path} has a proof: name it in the table of claims of {PROOFS}"
 
 
 def test_a_word_of_the_glossary_has_one_meaning():
     words = re.findall(
         r"^\| (\*\*.+?) \|", (ROOT / "docs/glossary.md").read_text("utf-8"), flags=re.M
     )
-    assert len(words) == len(set(words)) > 50
+    assert 40 < len(words) == len(set(words)) <= 60
 
 
 def test_categories_have_one_name_in_every_test():

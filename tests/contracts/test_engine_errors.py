@@ -64,7 +64,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWar
 
 ENGINES = [polars_lazy, polars_said, duckdb_relation, dask_frame]
 BTL = {"items": ITEMS, "respondent": None}
-DOORS = {
+ENTRY_POINTS = {
     "worths": (LONG, lambda f: pr.PrivateBTL(f, **BTL)),
     "worths of people": (
         [*LONG, "who"],
@@ -95,13 +95,13 @@ DOORS = {
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.__name__)
-@pytest.mark.parametrize("door", DOORS)
-def test_no_door_shows_what_an_engine_quotes(door, engine):
-    columns, open_door = DOORS[door]
+@pytest.mark.parametrize("entry", ENTRY_POINTS)
+def test_no_entry_point_shows_what_an_engine_quotes(entry, engine):
+    columns, enter = ENTRY_POINTS[entry]
     with pytest.raises((ValueError, TypeError)) as caught:
-        open_door(engine(columns))
+        enter(engine(columns))
     said = str(caught.value)
-    assert "could not be computed (" in said and said.endswith("comes out.")
+    assert "could not be computed (" in said and said.endswith("pass the result.")
     shown = "".join(traceback.format_exception(caught.value))
     assert SENTINEL not in shown and caught.value.__context__ is None
 

@@ -102,6 +102,7 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     for page in (
         "README.md",
         "docs/index.md",
+        "docs/quick-start.md",
         "docs/data-in.md",
         "docs/scale.md",
         "docs/weights.md",

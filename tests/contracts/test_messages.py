@@ -64,19 +64,19 @@ CASES = {
         lambda: pr.as_comparisons(
             pd.DataFrame({"tea_milk": ["tea", "tie"]}), "wide", sep="_", codes={}
         ),
-        r"names of the pair's items, answers that .*codes={'tie': \.\.\.}, and recode",
+        r"names of the pair's items, answers that .*codes={'tie': \.\.\.}. Recode other",
     ),
     "a category that H0 does not name": (
         lambda: pr.IdentityTest(CHOSEN, {"a": 0.5, "b": 0.5}),
-        "missing or not in the names of null",
+        "not among the names of null",
     ),
     "counts as choices": (
         lambda: pr.UniformityTest(CHOSEN.value_counts(), categories=list("abc")),
-        "counts are for from_counts.$",
+        r"For a table of counts use from_counts\(\).$",
     ),
     "sites that took tests": (
         lambda: pr.pool([pr.UniformityTest(RANKS).fit(1.0)] * 2, survey="different"),
-        r"not of tests, and JSON text is read with privrank.from_json\(text\) first.$",
+        r"tests cannot be pooled. To read a JSON text, call privrank.from_json\(text\) first.$",
     ),
     "a distance of three groups": (
         lambda: pr.ClosenessTest.from_formula(
@@ -93,15 +93,15 @@ CASES = {
         lambda: pr.ClosenessTest(
             *(pl.Series(list("abc") * 5, dtype=pl.Enum(list(names))) for names in ("abc", "acb"))
         ),
-        "declare them with items=.$",
+        "Declare them with items=.$",
     ),
     "a sample with a choice that is none of the items": (
         lambda: pr.ClosenessTest(CHOSEN, CHOSEN, items=["a", "b"]),
-        "missing or not in items=",
+        "a value that is not listed in items",
     ),
     "a choice that is none of the items": (
         lambda: pr.UniformityTest(CHOSEN, items=["a", "b"]),
-        "missing or not in items=",
+        "a value that is not listed in items",
     ),
     "undeclared choices": (
         lambda: pr.UniformityTest(CHOSEN),
@@ -117,7 +117,7 @@ CASES = {
     ),
     "a choice that is none of the categories": (
         lambda: pr.IdentityTest(CHOSEN, [0.3, 0.7], categories=["a", "b"]),
-        "missing or not in categories=",
+        "a value that is not listed in categories",
     ),
     "an item without comparisons, last": (
         lambda: worths(items=[*ITEMS, "z"]),
@@ -129,19 +129,19 @@ CASES = {
     ),
     "JSON for results": (
         lambda: pr.pool(["{}", "{}"], survey="different"),
-        r"JSON text is read with privrank.from_json\(text\)",
+        r"read a JSON text, call privrank.from_json\(text\)",
     ),
     "one JSON text": (
         lambda: pr.pool("{}", survey="different"),
-        r"read with privrank.from_json\(text\)",
+        r"read a JSON text, call privrank.from_json\(text\)",
     ),
     "a covariate with a space in its name": (
         lambda: formula(LONG + " ~ age group", levels={"age group": ["young", "old"]}),
-        r"Quote a name that is no Python name, as in Q\('age group'\)",
+        r"Quote a name that is not a Python name, such as Q\('age group'\)",
     ),
     "items that print alike": (
         lambda: pr.PrivateBTL(FRAME, items=[1, "1"], respondent=None),
-        r"the same name is listed twice, .* the type at most \(here int and str\)",
+        r"two names differ only in spaces or type \(here int and str\)",
     ),
     "ranks with a word for none": (
         lambda: pr.UniformityTest(RANKED, items=["tea", "milk", "water"]),
@@ -149,16 +149,16 @@ CASES = {
     ),
     "ranks to convert with a word for none": (
         lambda: pr.as_rankings(RANKED),
-        r"a missing value \(an empty cell, NaN\), never text, for an item that is not ranked",
+        r"missing values \(empty cells, NaN\), never text, for items that are not ranked",
     ),
     "a typo on the left": (
         lambda: formula("item1 + item2 + outcom ~ 1"),
-        "data has no column 'outcom': the formula names columns of data.$",
+        "data has no column 'outcom'. Correct the name in the formula.$",
     ),
     **{
         f"a typo on the left, {name}": (
             call,
-            "data has no column 'watr': the formula names columns of data.$",
+            "data has no column 'watr'. Correct the name in the formula.$",
         )
         for name, call in {
             "uniformity": lambda: pr.UniformityTest.from_formula("tea + watr ~ 1", RANKS),
@@ -189,41 +189,41 @@ CASES = {
             items=["tea", "milk", "watr"],
             sep=">",
         ),
-        "around sep=, must be of declared items only: .* check their names there",
+        "around sep= in column names, must be declared items.* check their names",
     ),
     "an undeclared group": (
         lambda: pr.ClosenessTest.from_formula(
             "tea + milk + water ~ g", RANKS.assign(g=["u", "v"] * 20), levels=["u", "w"]
         ),
-        "declared groups only.* List there all groups that the questionnaire offers",
+        "not listed in levels.* List all groups of the questionnaire",
     ),
     "an undeclared level": (
         lambda: formula(f"{LONG} ~ job", levels={"job": ["x", "z"]}),
-        "declared levels only.* Declare all that the questionnaire offers",
+        "not listed in levels.* List all levels of the questionnaire",
     ),
     "answers as texts": (
         lambda: pr.PrivateBTL(TEXTS, items=ITEMS, respondent=None),
-        r"\(frame, 'long', codes=.*\), texts with codes={'first': 'A', \.\.\.}, names of the "
-        r"preferred items with codes={}, objects with",
+        r"\(frame, 'long', codes=.*\), texts with codes={'first': 'A', \.\.\.} and names of "
+        r"preferred items with codes={}\. Convert objects",
     ),
     "names beside ranks": (
         lambda: pr.as_comparisons(NAMED, "rankings"),
-        "'name' must hold numbers.* with items=, and who answered with respondent=,",
+        "'name' must hold ranks.* with items=, and the respondent column with respondent=",
     ),
     "a respondent of before the conversion": (
         lambda: pr.PrivateBTL(
             pr.as_comparisons(NAMED, "rankings", respondent="name"), respondent="name", max_rows=3
         ),
-        "no column 'name': use respondent='respondent', the name of that column after pri",
+        "no column 'name'. Use respondent='respondent', the name of that column after pri",
     ),
     "a respondent that nothing has named": (
         lambda: pr.PrivateBTL(FRAME, items=ITEMS, respondent="name", max_rows=3),
-        "no column 'name': name the right one with respondent=, or convert",
+        "no column 'name'. Name the right column with respondent=, or convert",
     ),
     **{
         f"pairs for {model.__name__}, {name}": (
             call,
-            "pairs are for PrivateBTL, whose summary tests",
+            "Use PrivateBTL for comparisons: its summary tests",
         )
         for model in (pr.UniformityTest, pr.PrivateRankAggregation)
         for name, call in {
@@ -234,7 +234,7 @@ CASES = {
     },
     "orders for a test": (
         lambda: pr.UniformityTest(LISTS),
-        r"form=...\), 'orders' where cells name items.$",
+        r"form=...\), using 'orders' if cells name items.$",
     ),
     "rankings as a null": (
         lambda: pr.IdentityTest(RANKS, RANKS).fit(1.0),
@@ -246,8 +246,8 @@ CASES = {
     ),
     "the same people twice": (
         lambda: pr.ClosenessTest(NAMED, NAMED, respondent="name"),
-        "compare separate respondents, or the same ones twice with paired=True, or make ids of "
-        "different people differ.$",
+        "If the same respondents answered twice, use paired=True. If ids of different people "
+        "are equal, make them distinct.$",
     ),
     **{
         f"a column of choices for {name}": (call, f"one column of choices .*{said}', data")
@@ -263,7 +263,7 @@ CASES = {
     },
     "a tie without a code": (
         lambda: pr.as_comparisons(TEXTS, items=ITEMS, codes={"first": "A", "second": "C"}),
-        r"answers that codes= declares or missing values only",
+        r"only answers that codes= declares or missing values",
     ),
     "items of sites in another order": (
         lambda: pr.pool(
@@ -281,19 +281,19 @@ CASES = {
     ),
     "a distance beside a phi": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, phi=0.9, total_variation=0.1),
-        "takes no total_variation= beside an effect: state phi= or total_variation= once, or leave",
+        "takes no total_variation= with another effect. State phi= or total_variation= once",
     ),
     "a distance beside what is unknown": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, gap=0.9, total_variation=0.1),
-        "takes no gap=: state phi= or total_variation= once, or leave it out.$",
+        "takes no gap=. State phi= or total_variation= once, or omit it.$",
     ),
     "phi of choices": (
         lambda: pr.power.UniformityPower(4, kind="choices").power(100, 1.0, phi=0.9),
-        "takes no phi=: state total_variation= once, or plan with kind='rankings'.$",
+        "takes no phi=. State total_variation= once, or plan with kind='rankings'.$",
     ),
     "another word": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, size=0.1),
-        "takes no size=: state phi= or total_variation= once, or leave it out.$",
+        "takes no size=. State phi= or total_variation= once, or omit it.$",
     ),
     "too few reports for worths": (
         lambda: pr.PrivateBTL.from_reports(tally(FEW, [0])),
@@ -398,13 +398,16 @@ def test_values_that_a_declaration_leaves_out_become_no_missing_ones():
     coded = long | {"outcome": [1, -1] * 4, "sex": ["f", "m", "d", "f"] * 2}
     for frame, design in product(engines(**coded), ("private", "public")):
         options = {"items": ["a", "b"], "respondent": None, "design": design}
-        with pytest.raises(ValueError, match="'sex' must hold declared levels only"):
+        with pytest.raises(
+            ValueError,
+            match="'sex' contains .* not listed in levels",
+        ):
             pr.PrivateBTL.from_formula(
                 LONG + " ~ sex", frame, levels={"sex": ["f", "m"]}, **options
             )
         options["items"] = ["a", "c"]
-        with pytest.raises(ValueError, match="must hold declared items only"):
+        with pytest.raises(ValueError, match="not listed in items"):
             pr.PrivateBTL(frame, **options)
     for frame in engines(best=["a", "b"] * 4, next=["b", "c"] * 4):
-        with pytest.raises(ValueError, match="must hold declared items only"):
+        with pytest.raises(ValueError, match="not listed in items"):
             pr.as_rankings(frame, "orders", items=["a", "b"])

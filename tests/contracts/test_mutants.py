@@ -16,8 +16,8 @@ import mutations  # noqa: E402
 TOOL = (ROOT / "tools" / "mutants.py").read_text(encoding="utf-8")
 FILES = sorted(
     path
-    for room in ("privacy", "encode", "mechanisms")
-    for path in (ROOT / "privrank" / room).glob("[a-z]*.py")
+    for subpackage in ("privacy", "encode", "mechanisms")
+    for path in (ROOT / "privrank" / subpackage).glob("[a-z]*.py")
 )
 MUTANTS = [one for path in FILES for one in mutations.mutants_of(path, path.parent.name)]
 
@@ -28,7 +28,7 @@ def changes(text, tmp_path):
     return {one.text() for one in mutations.mutants_of(path, "noise")}
 
 
-def test_every_file_of_the_trusted_rooms_is_in_a_room_of_the_tool():
+def test_every_file_of_the_trusted_subpackages_is_in_an_area_of_the_tool():
     lacking = [path for path in FILES if f"{path.parent.name}/{path.stem}" not in TOOL]
     assert lacking == [] and len(MUTANTS) > 5_000
 

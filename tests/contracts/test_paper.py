@@ -36,8 +36,8 @@ def rounded(text, value):
 
 def test_a_number_of_the_paper_is_that_of_its_own_cell():
     (said,) = re.findall(
-        r"worths of (\d+) items with (\d+) comparisons per pair, an epsilon of ([\d.]+) and a "
-        r"public design, 95 % intervals cover in ([\d.]+)\s+of the cases \(standard error "
+        r"worths of (\d+) items with (\d+) comparisons per pair, an epsilon of ([\d.]+) and a\s+"
+        r"public\s+design, 95%\s+intervals\s+have\s+coverage\s+([\d.]+)\s+\(standard\s+error\s+"
         r"([\d.]+);",
         EVIDENCE,
     )
@@ -50,8 +50,8 @@ def test_a_number_of_the_paper_is_that_of_its_own_cell():
 
 def test_powers_of_the_paper_are_those_of_their_methods():
     (said,) = re.findall(
-        r"With ([\d,]+) rankings of (\d+) items and an epsilon of 1/3, .+? power ([\d.]+) against"
-        r".+?1 - phi = ([\d.]+)\. .+?has ([\d.]+), and the weakest ([\d.]+) \(",
+        r"With ([\d,]+) rankings of (\d+) items and an epsilon of 1/3, .+? power\s+([\d.]+) against"
+        r".+?1 - phi = ([\d.]+)\.\s.+?has\s+([\d.]+), and the weakest\s+([\d.]+)\s+\(",
         EVIDENCE,
         flags=re.S,
     )
@@ -87,8 +87,8 @@ def test_times_of_the_paper_are_those_of_the_benchmark():
 
 def test_the_settings_of_the_coverage_are_counted():
     (said,) = re.findall(
-        r"one\s+of (\d+) settings\..+? below ([\d.]+)\. "
-        r"In (\d+) .+? above ([\d.]+),.+? in (\d+) of these",
+        r"one\s+of (\d+) settings\..+? below ([\d.]+)\.\s+"
+        r"In\s+(\d+) settings .+? above ([\d.]+),.+? in\s+(\d+)\s+of these",
         EVIDENCE,
         flags=re.S,
     )
@@ -96,7 +96,7 @@ def test_the_settings_of_the_coverage_are_counted():
     wide = table[table["coverage"] > float(said[3])]
     assert [int(said[0]), int(said[2])] == [len(table), len(wide)]
     assert int(said[4]) == (wide["warned"] > 0.9).sum()
-    (more,) = re.findall(r"in (\d+) others the\s+released", EVIDENCE)
+    (more,) = re.findall(r"in (\d+) others\s+the\s+released", EVIDENCE)
     assert int(more) == ((wide["withheld"] > 0.5) & (wide["warned"] <= 0.9)).sum()
     assert table["coverage"].min() >= float(said[1])
 

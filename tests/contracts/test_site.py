@@ -122,14 +122,14 @@ def test_the_page_of_a_plan_has_examples_of_no_other(site, name):
 
 def test_names_of_files_become_links():
     pages = website.sources()
-    text = "`docs/models.md` and `vignettes/local.py`, [rooms](../CONTRIBUTING.md), `setup.cfg`"
+    text = "`docs/models.md` and `vignettes/local.py`, [files](../CONTRIBUTING.md), `setup.cfg`"
     assert website.relinked(text, "validation/README", pages) == (
         "[`docs/models.md`](../models.md) and [`vignettes/local.py`](../tutorials/local.md), "
-        "[rooms](../CONTRIBUTING.md), `setup.cfg`"
+        "[files](../CONTRIBUTING.md), `setup.cfg`"
     )
     for code in ("```python\nrows[0](`docs/models.md`)\n```", "`````text\nrows[0](1)\n`````"):
         assert website.relinked(code, "tutorials/local", pages) == code
-    assert "[rooms](contributing.md)" in website.relinked(text, "privacy", pages)
+    assert "[files](contributing.md)" in website.relinked(text, "privacy", pages)
 
 
 def test_every_figure_of_a_tutorial_has_a_caption_of_its_own():

@@ -1,4 +1,4 @@
-"""Un-noised data stay in the trusted rooms, and no noise is calibrated once they are read.
+"""Un-noised data stay in the trusted subpackages; noise is calibrated before they are read.
 
 `taint.py` says how they are followed, and what it does not follow.
 """
@@ -16,7 +16,7 @@ from privrank.hypotheses.nulls import monte_carlo_pvalue
 from privrank.mechanisms import spend
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
-import chain
+import trusted
 
 # Loops that keep nothing of their arrays.
 KERNELS = {
@@ -71,7 +71,7 @@ def watches(tmp_path_factory):
     return found
 
 
-def test_un_noised_data_stay_in_the_trusted_rooms(watches):
+def test_un_noised_data_stay_in_the_trusted_subpackages(watches):
     outside = {name for watch in watches.values() for name in watch.outside()}
     loops = {name for name in outside if name.startswith("kernels.")}
     assert {name.removeprefix("kernels.") for name in loops} == KERNELS
@@ -92,13 +92,13 @@ def test_noise_is_that_of_the_plan(watches):
     assert [name for name in CALIBRATION if f"def {name}(" not in text] == []
 
 
-def test_a_reviewer_can_read_the_chain(watches):
-    parts = chain.counted(watches.values())
+def test_a_reviewer_can_read_the_trusted_code_path(watches):
+    parts = trusted.counted(watches.values())
     sizes = parts["from a data frame to its release"]
     assert {"mechanisms.spend", "privacy.noise", "privacy.budget"} <= sizes.keys()
     assert 1_000 < sum(sizes.values()) <= MAX_STATEMENTS
     assert len(sizes) <= MAX_MODULES
-    page = chain.stated((chain.ROOT / "docs" / "privacy.md").read_text(encoding="utf-8"))
+    page = trusted.stated((trusted.ROOT / "docs" / "proofs.md").read_text(encoding="utf-8"))
     assert page.keys() == parts.keys()
     for what, found in parts.items():  # rare coins and what was computed before make a difference
         assert page[what] == pytest.approx((sum(found.values()), len(found)), rel=0.03, abs=2)

@@ -487,7 +487,7 @@ BAD = {
     "unknown item": (
         lambda: convert(altered(LONG, "item1", f"{CANARY}-item"), "long"),
         ValueError,
-        ["'item1'", "declared items"],
+        ["'item1'", "not listed in items"],
     ),
     "missing item": (
         lambda: convert(altered(LONG, "item1", None), "long"),
@@ -502,12 +502,12 @@ BAD = {
     "respondent missing": (
         lambda: by(altered(LONG, "respondent", None), "long"),
         ValueError,
-        ["'respondent'", "fill in"],
+        ["'respondent'", "Fill in"],
     ),
     "respondent missing, wide": (
         lambda: by(altered(WIDE, "respondent", None), "wide", sep="_vs_", codes=KINDS),
         ValueError,
-        ["'respondent'", "fill in"],
+        ["'respondent'", "Fill in"],
     ),
     "no such respondent": (
         lambda: convert(RANKS, "rankings", respondent="id"),
@@ -588,17 +588,17 @@ BAD = {
     "counts of a wide frame": (
         lambda: by(WIDE, "wide", sep="_vs_", codes=KINDS, counts="n"),
         ValueError,
-        ["counts=", "'long'", "leave it out"],
+        ["counts=", "'long'", "Leave it out"],
     ),
     "counts of rankings": (
         lambda: by(RANKS, "rankings", counts="n"),
         ValueError,
-        ["counts=", "leave it out"],
+        ["counts=", "Leave it out"],
     ),
     "counts of wins counted": (
         lambda: convert(COUNTS, "counts", counts="n"),
         ValueError,
-        ["counts=", "leave it out"],
+        ["counts=", "Leave it out"],
     ),
     **{
         f"count that nothing uses, {name}": (
@@ -606,7 +606,7 @@ BAD = {
                 frame.assign(count=7731), form, **options
             ),
             ValueError,
-            ["'count' that nothing uses", remedy],
+            ["'count' that is not used", remedy],
         )
         for name, frame, form, options, remedy in (
             ("long", LONG, "long", {}, "counts='count'"),
@@ -616,7 +616,7 @@ BAD = {
                 COUNTS.assign(respondent="ann"),
                 "counts",
                 {"ties": "ties"},
-                "leave it out",
+                "In all other cases drop",
             ),
             ("wide", WIDE, "wide", {"sep": "_vs_", "codes": KINDS}, REPEAT),
             ("rankings", RANKS, "rankings", {"ties": True}, REPEAT),
@@ -627,12 +627,12 @@ BAD = {
     "ties that nothing uses": (
         lambda: convert(COUNTS, "counts"),
         ValueError,
-        ["'ties' that nothing uses", "ties='ties'"],
+        ["'ties' that is not used", "ties='ties'"],
     ),
     "ties that nothing uses, winners": (
         lambda: convert(DECIDED.rename(columns={"tied": "ties"}), "winner-loser"),
         ValueError,
-        ["'ties' that nothing uses", "ties='ties'"],
+        ["'ties' that is not used", "ties='ties'"],
     ),
     "which columns": (lambda: by(WIDE, "wide", codes=KINDS), ValueError, ["pairs=", "sep="]),
     "pairs a list": (lambda: by(WIDE, "wide", pairs=["a"]), ValueError, ["pairs", "mapping"]),
@@ -661,7 +661,7 @@ BAD = {
     "sep never there": (
         lambda: by(WIDE, "wide", sep=":"),
         ValueError,
-        ["sep must stand", "pairs="],
+        ["sep must occur", "pairs="],
     ),
     "sep around another name": (
         lambda: by(WIDE.rename(columns={"tea_vs_juice": "Q1_tea_vs_juice"}), "wide", sep="_vs_"),
@@ -671,7 +671,7 @@ BAD = {
     "sep twice": (
         lambda: pr.as_comparisons(pd.DataFrame({"a_b_c": [1]}), "wide", sep="_"),
         ValueError,
-        ["sep must stand once", "two different items"],
+        ["sep must occur once", "two different items"],
     ),
     "counts twice": (
         lambda: convert(pd.concat([WINS_ALONE, WINS_ALONE.head(1)]), "counts"),
@@ -698,7 +698,7 @@ BAD = {
     "missing count": (
         lambda: convert(altered(WINS_ALONE, "win2", None), "counts"),
         ValueError,
-        ["'win2'", "write 0"],
+        ["'win2'", "Enter 0"],
     ),
     "word for a count": (
         lambda: convert(altered(WINS_ALONE, "win2", CANARY), "counts"),
@@ -744,7 +744,7 @@ BAD = {
     "rows of other names": (
         lambda: convert(WINS.set_axis(list("abcd")), "matrix"),
         ValueError,
-        ["square matrix", "name the rows"],
+        ["square matrix", "Give the rows"],
     ),
     "diagonal": (matrix(lambda w: w.iloc.__setitem__((1, 1), 7731)), ValueError, ["diagonal"]),
     "negative wins": (
@@ -755,12 +755,12 @@ BAD = {
     "half wins": (
         matrix(lambda w: w.iloc.__setitem__((0, 1), 7731.5)),
         ValueError,
-        ["half a win", "ties="],
+        ["half wins", "ties="],
     ),
     "missing wins": (
         matrix(lambda w: w.iloc.__setitem__((0, 1), None)),
         ValueError,
-        ["0 where two items never met"],
+        ["0 for items never compared"],
     ),
     "a word for wins": (
         matrix(lambda w: w.iloc.__setitem__((0, 1), CANARY)),

@@ -404,7 +404,7 @@ BAD = {
     "a column of counts": (
         lambda: pr.as_rankings(pd.DataFrame({"a": [1, 2], "b": [2, 1], "count": [7731, 3]})),
         ValueError,
-        ["'count' that nothing uses", "frame.index.repeat(frame['count'])"],
+        ["'count' that is not used", "frame.index.repeat(frame['count'])"],
     ),
     "form": (lambda: ranks(form="wide"), ValueError, ["form", "'orders'", "'wide'"]),
     "form a list": (lambda: ranks(form=["ranks"]), ValueError, ["form"]),
@@ -420,7 +420,11 @@ BAD = {
     "one item": (lambda: ranks(RANKS[["who", "tea"]]), ValueError, ["items", "at least two"]),
     "item no column": (lambda: ranks(items=["tea", "x"]), ValueError, ["'x'", "items="]),
     "items a word": (lambda: ranks(items="tea"), TypeError, ["items", "sequence"]),
-    "items twice": (lambda: orders(items=["tea", "tea"]), ValueError, ["items", "distinct"]),
+    "items twice": (
+        lambda: orders(items=["tea", "tea"]),
+        ValueError,
+        ["items", "distinct"],
+    ),
     "column labels in levels": (
         lambda: ranks(pd.DataFrame([[1, 2]], columns=[("a", 1), ("a", 2)]), respondent=None),
         TypeError,
@@ -496,7 +500,7 @@ BAD = {
     "a score": (
         lambda: ranks(changed(RANKS, "tea", 1.7731), ties="random"),
         ValueError,
-        ["2.5 for two", "recode"],
+        ["2.5 for a tie", "Recode"],
     ),
     "a tie": (
         lambda: ranks(changed(RANKS, "tea", 2)),
@@ -542,12 +546,12 @@ BAD = {
     "unknown name": (
         lambda: orders(changed(ORDERS, "p2", f"{CANARY}-item")),
         ValueError,
-        ["'p2'", "declared items", "items="],
+        ["'p2'", "not listed in items"],
     ),
     "unknown name, long": (
         lambda: long(changed(LONG, "item", f"{CANARY}-item")),
         ValueError,
-        ["'item'", "declared items"],
+        ["'item'", "not listed in items"],
     ),
     "lists for names": (
         lambda: orders(ORDERS.assign(p1=[[CANARY]] * 4)),
@@ -590,7 +594,11 @@ BAD = {
     "places a word": (lambda: orders(places="p1"), TypeError, ["places", "str"]),
     "places a number": (lambda: orders(places=3), TypeError, ["places", "int"]),
     "places unhashable": (lambda: orders(places=[["p1"]]), TypeError, ["places"]),
-    "place twice": (lambda: orders(places=["p1", "p1"]), ValueError, ["places", "distinct"]),
+    "place twice": (
+        lambda: orders(places=["p1", "p1"]),
+        ValueError,
+        ["places", "named twice"],
+    ),
     "place no column": (lambda: orders(places=["p1", "x"]), ValueError, ["'x'", "places="]),
     "respondent a place": (
         lambda: orders(places=["who", "p1"]),

@@ -1,4 +1,4 @@
-"""Items, categories and levels are declared, never learned: one door after the other.
+"""Items, categories and levels are declared, never learned, at each entry point.
 
 A pandas categorical holds the values met. So two data sets that differ in one answer, which in one
 of them occurs nowhere else, have to be refused in the same words, or show the same public facts.
@@ -71,8 +71,8 @@ def converted(frame, *arguments, **more):
     return pr.as_comparisons(frame, *arguments, **more)
 
 
-# the column with the rare answer, the door as many enter it, and the same with all declared
-DOORS = {
+# the column with the rare answer, the call without a declaration, and the same with all declared
+ENTRY_POINTS = {
     "uniformity of a Series": (
         "choice",
         lambda frame: pr.UniformityTest(frame["choice"]),
@@ -174,9 +174,9 @@ def facts(model):
 
 
 @pytest.mark.parametrize("kind", [learned, alike])
-@pytest.mark.parametrize("door", DOORS)
-def test_values_met_are_no_declaration(door, kind):
-    column, careless, _ = DOORS[door]
+@pytest.mark.parametrize("entry", ENTRY_POINTS)
+def test_values_met_are_no_declaration(entry, kind):
+    column, careless, _ = ENTRY_POINTS[entry]
     texts = {told(partial(careless, kind(survey(rare)))) for rare in (None, column)}
     (text,) = texts
     assert "must be declared" in text and "a pandas categorical" in text
@@ -185,18 +185,22 @@ def test_values_met_are_no_declaration(door, kind):
 
 
 @pytest.mark.parametrize("kind", [learned, alike, enums])
-@pytest.mark.parametrize("door", [name for name in DOORS if DOORS[name][2] is not None])
-def test_declared_values_are_public_whichever_occur(door, kind):
-    column, _, careful = DOORS[door]
+@pytest.mark.parametrize(
+    "entry", [name for name in ENTRY_POINTS if ENTRY_POINTS[name][2] is not None]
+)
+def test_declared_values_are_public_whichever_occur(entry, kind):
+    column, _, careful = ENTRY_POINTS[entry]
     known = {facts(careful(kind(survey(rare)))) for rare in (None, column)}
     (text,) = known
     listed = {"levels": JOBS, "levels in the formula": JOBS, "private groups": GROUPS}
-    assert all(repr(value) in text for value in listed.get(door, ITEMS))
+    assert all(repr(value) in text for value in listed.get(entry, ITEMS))
 
 
-@pytest.mark.parametrize("door", [name for name in DOORS if DOORS[name][2] is not None])
-def test_an_enum_declares(door):
-    column, plain, _ = DOORS[door]
+@pytest.mark.parametrize(
+    "entry", [name for name in ENTRY_POINTS if ENTRY_POINTS[name][2] is not None]
+)
+def test_an_enum_declares(entry):
+    column, plain, _ = ENTRY_POINTS[entry]
     models = [plain(enums(survey(rare))) for rare in (None, column)]
     if hasattr(models[0], "fit"):
         assert len({facts(model) for model in models}) == 1

@@ -80,21 +80,21 @@ BAD_FRAMES = {
     "not a frame": (lambda: btl([CANARY]), TypeError, ["comparisons", "data frame", "list"]),
     "a path": (lambda: btl("answers.csv"), TypeError, ["comparisons", "data frame", "str"]),
     "an array": (lambda: btl(np.zeros((3, 3))), TypeError, ["data frame", "ndarray"]),
-    "empty": (lambda: btl(GOOD.head(0)), ValueError, ["comparisons", "at least one row", "check"]),
+    "empty": (lambda: btl(GOOD.head(0)), ValueError, ["comparisons", "at least one row", "Check"]),
     "unknown item": (
         lambda: btl(changed("item1", f"{CANARY}-item")),
         ValueError,
-        ["'item1'", "declared items", "items="],
+        ["'item1'", "not listed in items"],
     ),
     "missing item": (lambda: btl(changed("item2", None)), ValueError, ["'item2'", "missing"]),
     "itself": (lambda: btl(changed("item2", "a")), ValueError, ["'item1'", "itself"]),
-    "outcome code": (lambda: btl(changed("outcome", 7731.0)), ValueError, ["'outcome'", "recode"]),
-    "half win": (lambda: btl(changed("outcome", 0.5)), ValueError, ["'outcome'", "recode"]),
+    "outcome code": (lambda: btl(changed("outcome", 7731.0)), ValueError, ["'outcome'", "Recode"]),
+    "half win": (lambda: btl(changed("outcome", 0.5)), ValueError, ["'outcome'", "Recode"]),
     "infinite outcome": (lambda: btl(changed("outcome", np.inf)), ValueError, ["'outcome'"]),
     "words for outcomes": (
         lambda: btl(GOOD.assign(outcome=CANARY)),
         TypeError,
-        ["'outcome'", "numeric", "recode"],
+        ["'outcome'", "numeric", "Recode"],
     ),
     "outcomes true or false": (
         lambda: btl(GOOD.assign(outcome=True)),
@@ -248,7 +248,7 @@ BAD_ARGUMENTS = {
         ValueError,
         ["plain columns"],
     ),
-    "formula not closed": (lambda: formula("(item1 + item2 ~ 1"), ValueError, ["cannot be read"]),
+    "formula not closed": (lambda: formula("(item1 + item2 ~ 1"), ValueError, ["cannot be parsed"]),
     "formula a number": (lambda: formula(1), TypeError, ["formula must be text", "int"]),
     "formula, unknown column": (
         lambda: formula("winner + loser ~ 1"),
@@ -258,7 +258,7 @@ BAD_ARGUMENTS = {
     "formula argument": (
         lambda: formula("item1 + item2 + outcome ~ 1", colour="red"),
         TypeError,
-        ["from_formula takes the arguments"],
+        ["and the arguments"],
     ),
 }
 

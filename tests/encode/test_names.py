@@ -119,7 +119,10 @@ def respondents(frame):
         except (TypeError, ValueError) as refusal:
             if "must name the respondent of every row" in str(refusal):
                 return "missing"
-            spelt, typed = "must name each respondent in one way", "is compared alike everywhere"
+            spelt, typed = (
+                "Each respondent must have one name",
+                "all engines compare in the same way",
+            )
             assert spelt in str(refusal) or typed in str(refusal)
             return REFUSED
     return model._encoded.design.nobs

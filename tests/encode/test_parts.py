@@ -170,7 +170,7 @@ def test_an_item_that_is_not_declared_is_refused_numbered_or_not(most, cell, mon
     lazy = ENGINES["duckdb"](frame)
     counted = frames.numbered(frames.open_frame(lazy, "frame"), ["item2"], ITEMS)
     assert (counted.collect_schema()["item2"] == nw.String) is (most == 0)
-    with pytest.raises(ValueError, match="^column 'item2' must hold declared items only"):
+    with pytest.raises(ValueError, match="^column 'item2' contains a missing value"):
         pr.PrivateBTL(lazy, items=ITEMS, respondent=None)
 
 
@@ -308,7 +308,7 @@ def test_rankings_and_choices_are_refused_in_every_part(engine, monkeypatch):
         "at least one has a tie": (frame.assign(a=frame["b"].where(other, frame["a"])), 3),
         "at least one is incomplete": (frame.assign(a=frame["a"].where(~other)), 3),
         "must name the respondent": (frame.assign(who=frame["who"].where(~other, None)), 99),
-        "must hold declared categories": (frame.assign(pick=frame["pick"].replace("z", "q")), 3),
+        "not listed in categories": (frame.assign(pick=frame["pick"].replace("z", "q")), 3),
     }  # fmt: skip
     for message, (each, most) in wrong.items():
         with pytest.raises(ValueError, match=message) as caught:
@@ -451,7 +451,7 @@ def test_what_is_refused_is_refused_in_every_part(engine, monkeypatch):
     frame = survey(100)
     wrong = {
         "max_rows=3 must bound": (frame, 3),
-        "must hold declared items": (frame.assign(item1=frame["item1"].replace("a", "z")), 8),
+        "not listed in items": (frame.assign(item1=frame["item1"].replace("a", "z")), 8),
         "must name the respondent of every row": (
             frame.assign(who=frame["who"].where(frame.index != 30, None)), 99,
         ),

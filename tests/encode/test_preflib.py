@@ -86,7 +86,7 @@ def refused(path, message):
         ("3: 2,1,3\n2: {1,1},2\n", "line 10 .*from 1 to 3, each at most once"),
         ("3,2,1,3\n2,3,2,1\n", "line 9 .*before 2022"),
         ("0: 2,1,3\n5: 3,2,1\n", "line 9 .*number of voters"),
-        ("3: 2,1,3\n", "cut off"),
+        ("3: 2,1,3\n", "may be truncated"),
         ("", "at least one order"),
         ("3: 2,1\n2: 3,2,1\n", "line 9 .*complete order"),
         ("3: {2,1},3\n2: 3,2,1\n", "line 9 .*strict order"),
@@ -100,7 +100,7 @@ def test_a_file_that_breaks_a_rule_gets_one_sentence(tmp_path, orders, message):
 
 
 def test_headers_and_endings_are_checked(tmp_path):
-    refused(tmp_path / "graph.wmd", r"must end in \.soc")
+    refused(tmp_path / "graph.wmd", r"with the ending \.soc")
     for nothing in (None, 5, ["a.soc"]):
         with pytest.raises(TypeError, match=r"path must be a str or a pathlib\.Path"):
             pr.read_preflib(nothing)
@@ -110,10 +110,10 @@ def test_headers_and_endings_are_checked(tmp_path):
     refused(written(tmp_path, "5: 1,2,3", header=one_name), "for i from 1 to m")
     refused(written(tmp_path, "3\n1,tea\n2,coffee\n3,milk\n", header=""), "for i from 1 to m")
     twice = HEADER.replace("coffee, black", "milk")
-    refused(written(tmp_path, "5: 1,2,3", header=twice), "each differently")
+    refused(written(tmp_path, "5: 1,2,3", header=twice), "distinct name for every alternative")
     many = HEADER.replace("NUMBER ALTERNATIVES: 3", "NUMBER ALTERNATIVES: 300000000")
     refused(written(tmp_path, "5: 1,2,3", header=many), "for i from 1 to m")
-    refused(written(tmp_path, "5: 1,2,3", voters="2,000"), "as many orders as its header says")
+    refused(written(tmp_path, "5: 1,2,3", voters="2,000"), "as many orders as the number of voters")
     refused(written(tmp_path, "900000000: 1,2,3", voters=900000000), "at most 100,000,000 orders")
     slow = HEADER + "# A" + " " * 50_000 + "x\n"
     assert len(pr.read_preflib(written(tmp_path, "5: 1,2,3", header=slow))) == 5
@@ -149,7 +149,7 @@ def test_categories_are_ranks_with_ties(tmp_path):
         ("5: {1,,3}, {}, 2", "line 10 .*braces"),
         ("5:", "line 10 .*3 categories"),
         ("x: {1,3}, {}, 2", "line 10 .*number of voters"),
-        ("4: {1,3}, {}, 2", "cut off"),
+        ("4: {1,3}, {}, 2", "may be truncated"),
     ],
 )
 def test_a_line_without_its_categories_is_refused(tmp_path, orders, message):

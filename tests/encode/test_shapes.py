@@ -29,18 +29,18 @@ PLACES = pd.DataFrame({"best": ["A", "B"], "second": ["B", "A"]})
 SCORES = pd.DataFrame({"x": [0.5, 0.25], "y": [1.0, 2.0]})
 
 
-@pytest.mark.parametrize("door", CLASSES)
+@pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize(
     ("frame", "call"),
     [
-        (COMPARISONS, "PrivateBTL, whose summary tests equal worths and whose formula"),
+        (COMPARISONS, "PrivateBTL for comparisons: its summary tests equal worths"),
         *((frame, "privrank.as_rankings(frame, form=...)") for frame in (LONG, TEXT, PLACES)),
     ],
 )
-def test_data_of_another_shape_are_told_the_call_to_make(door, frame, call):
+def test_data_of_another_shape_are_told_the_call_to_make(name, frame, call):
     for items in ({}, {"items": ["A", "B", "C"]}):
         with pytest.raises((TypeError, ValueError)) as refused:
-            CLASSES[door](frame, **items)
+            CLASSES[name](frame, **items)
         assert call in str(refused.value)
         assert str(refused.value).count("\n") == 0
 
@@ -53,7 +53,7 @@ def test_columns_of_other_items_name_the_call_to_make():
 @pytest.mark.parametrize("columns", [["item1", "item2"], ["winner", "loser"]])
 def test_a_frame_of_nothing_but_pairs_is_told_who_takes_pairs(columns):
     frame = pd.DataFrame([["a", "b"], ["b", "a"]], columns=columns)
-    with pytest.raises(TypeError, match="pairs are for PrivateBTL"):
+    with pytest.raises(TypeError, match="Use PrivateBTL for comparisons"):
         pr.UniformityTest(frame)
 
 
@@ -91,7 +91,7 @@ def test_groups_are_one_column(right):
 @pytest.mark.parametrize("units", [0, 1])
 def test_counts_of_a_small_group_name_it(units):
     counts = {"many": {"a": 5, "b": 4}, "few": {"a": units, "b": 0}}
-    with pytest.raises(ValueError, match=rf"^every group .* and group 'few' has {units}:"):
+    with pytest.raises(ValueError, match=rf"^every group .* and group 'few' has {units}\."):
         pr.ClosenessTest.from_counts(counts, categories=["a", "b"])
 
 

@@ -462,7 +462,7 @@ def test_the_result_is_an_aggregation_of_pairs():
     nobody = Curator(protocol, 20).result()
     nobody.plot()
     assert pr.from_json(nobody.to_json()).order == nobody.order
-    with pytest.raises(ValueError, match="consensus rankings of reports"):
+    with pytest.raises(ValueError, match="consensus rankings of local reports"):
         pr.pool([result, nobody], survey="different")
     # a release of votes is read again like any other
     release = pr.Release.from_json(result.release.to_json())

@@ -313,7 +313,7 @@ def test_fits_of_reported_ties_are_used_as_others():
         (
             Comparisons(ITEMS, 1.0, ties=True),
             {"ties": "davidson", "link": "probit"},
-            "model of the logit",
+            "link must be 'logit'",
         ),
     ],
 )

@@ -29,10 +29,11 @@ from privrank.mechanisms.tallies import (
     round_expected,
 )
 from privrank.plans import choice as planning
-from privrank.plans.choice import FINE, STEPS, choose_form
+from privrank.plans.choice import choose_form
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release import survey as surveys
+from privrank.release.parts import FINE, STEPS
 from privrank.release.survey import Design
 
 

@@ -32,11 +32,12 @@ from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.tallies import pair_moments, round_expected
 from privrank.plans import calibration
 from privrank.plans.calibration import objective_scale, plan_comparisons
-from privrank.plans.choice import FINE, Choice
+from privrank.plans.choice import Choice
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
+from privrank.release.parts import FINE
 from privrank.release.survey import Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))
@@ -90,7 +91,7 @@ def statistics(survey):
 
 def exact(encoded, name):
     """The statistic of a part, before noise."""
-    return pair_moments(encoded) if name == DEPENDENCE else tallies.statistic(encoded, name)
+    return pair_moments(encoded) if name == DEPENDENCE else tallies.STATISTICS[name](encoded)
 
 
 def completions(survey, kind):

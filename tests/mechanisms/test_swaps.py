@@ -215,7 +215,7 @@ REFUSED = [
     ((FIRST, SECOND), MATCHED | {"respondent": "id"}, ValueError, "no column 'id'"),
     ((FIRST, SECOND.iloc[:9]), MATCHED, ValueError, "every respondent in both samples"),
     ((FIRST.iloc[:9], SECOND.iloc[1:]), MATCHED, ValueError, "every respondent in both samples"),
-    ((FIRST, SECOND.iloc[[*range(10), 3]]), MATCHED, ValueError, "names at least one twice"),
+    ((FIRST, SECOND.iloc[[*range(10), 3]]), MATCHED, ValueError, "at least one respondent twice"),
     ((FIRST, SECOND.assign(who=None)), MATCHED, ValueError, "respondent of every row"),
 ]
 

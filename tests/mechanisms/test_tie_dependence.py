@@ -24,9 +24,9 @@ from privrank.mechanisms.tallies import (
     round_directions,
     round_expected,
 )
-from privrank.plans.choice import STEPS
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import TIE_FLOOR
+from privrank.release.parts import STEPS
 from privrank.release.survey import Design
 
 

@@ -19,9 +19,9 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.errors import SecondMoments
 from privrank.mechanisms.tallies import pair_moments
-from privrank.plans.choice import FINE
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.archived import archive
+from privrank.release.parts import FINE
 
 ITEMS = list("abcd")
 FIRST, SECOND = np.triu_indices(4, 1)

@@ -468,9 +468,9 @@ def formula(text="a + b + c + d ~ group", frame=None, **arguments):
 REFUSED = {
     "an empty group": (
         lambda: formula(frame=canaries().head(40)),
-        ["at least two groups of column 'group' must have units", "1 of those"],
+        ["at least two groups of column 'group' must have units", "1 of the declared"],
     ),
-    "an unknown group": (lambda: formula(levels=["x", "z"]), ["'group'", "levels="]),
+    "an unknown group": (lambda: formula(levels=["x", "z"]), ["'group'", "listed in levels"]),
     "undeclared groups": (
         lambda: formula(frame=canaries().astype({"group": str})),
         ["groups must be declared"],
@@ -540,7 +540,7 @@ REFUSED = {
         lambda: pr.ClosenessTest.from_counts(
             {"x": {"a": 3, "b": 4}, "y": {"a": 3, "c": 4}}, ["a", "b"]
         ),
-        ["counts must be of declared categories"],
+        ["counts must name declared categories"],
     ),
     "too many rankings to compare": (
         lambda: pr.ClosenessTest(*2 * [np.tile(np.arange(1, 102), (10_001, 1))]).fit(1.0),

@@ -121,7 +121,7 @@ REFUSED = {
     "a bound too large to simulate": (
         {1: 10}, {"bounds": [10**9], "distinct_pairs": False}, "at most 0 respondents",
     ),
-    "too many respondents": ({1: 10**8}, {}, "activity must be of at most"),
+    "too many respondents": ({1: 10**8}, {}, "activity must have at most"),
     "no items": ({1: 10}, {"items": None}, "items must be"),
     "worths of other items": ({1: 10}, {"worths": [1.0, 2.0]}, "worths must be one number"),
     "worths that are text": ({1: 10}, {"worths": "far"}, "worths must be one number"),

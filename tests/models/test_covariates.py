@@ -19,7 +19,7 @@ from privrank.bradley_terry.dependence import released_effect
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.bradley_terry.readings import score_equations
 from privrank.encode.comparisons import formula_columns
-from privrank.mechanisms.tallies import statistic
+from privrank.mechanisms.tallies import STATISTICS
 from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.survey import FINENESS, Covariates, record_of, survey_of
 
@@ -72,10 +72,10 @@ def test_replacing_a_respondent_moves_grouped_net_wins_by_the_sensitivity():
         for answers in units
     ]
     reach = surveys[0].design.sensitivity
-    assert largest_move([statistic(survey, NET) for survey in surveys]) == reach.net_l1
-    answers = [statistic(survey, GROUP_ANSWERS) for survey in surveys]
+    assert largest_move([STATISTICS[NET](survey) for survey in surveys]) == reach.net_l1
+    answers = [STATISTICS[GROUP_ANSWERS](survey) for survey in surveys]
     assert largest_move(answers) == reach.group_answers_l1 == 6
-    counts = np.array([statistic(survey, PAIR_COUNTS) for survey in surveys])
+    counts = np.array([STATISTICS[PAIR_COUNTS](survey) for survey in surveys])
     assert largest_move(counts) == reach.pair_counts_l1 == 3
     assert np.abs(counts[:, None] - counts[None]).max() == reach.pair_counts_linf == 1
 
@@ -93,7 +93,7 @@ def test_answers_move_a_numeric_covariate_by_no_more_than_its_bound(age):
     ]
     design = surveys[0].design
     bound = design.sensitivity.net_l1 * len(design.covariates.monomials) * FINENESS
-    moved = largest_move([statistic(survey, NET) for survey in surveys])
+    moved = largest_move([STATISTICS[NET](survey) for survey in surveys])
     # attained at both ends of the range, where the covariate is -1 or 1; half way it is 0
     assert moved == (bound if age != 25.0 else bound * 3 // 4)
 
@@ -108,10 +108,10 @@ def test_answers_move_the_order_effect_by_the_sensitivity():
         surveys.append(
             encode(pd.concat((pd.DataFrame(REST), frame)), "first", levels=None, design="public")
         )
-    moved = largest_move([statistic(survey, ORDER_EFFECT) for survey in surveys])
+    moved = largest_move([STATISTICS[ORDER_EFFECT](survey) for survey in surveys])
     assert moved == surveys[0].design.sensitivity.named_first_l1 == 6
     # the net wins do not depend on who was named first
-    assert largest_move([statistic(survey, NET) for survey in surveys]) <= 12
+    assert largest_move([STATISTICS[NET](survey) for survey in surveys]) <= 12
 
 
 @pytest.mark.parametrize(
@@ -502,7 +502,7 @@ REFUSALS = {
     "undeclared levels": (lambda: fit_of("group"), ["levels must be declared for 'group'"]),
     "unknown level": (
         lambda: fit_of("group", changed("group", f"{CANARY}-z"), levels=LEVELS),
-        ["'group'", "declared levels only"],
+        ["'group'", "not listed in levels"],
     ),
     "missing level": (
         lambda: fit_of("group", changed("group", None), levels=LEVELS),

@@ -113,7 +113,7 @@ def test_listed_rankings_of_two_items_are_a_binomial_test():
     assert result.pvalue == pytest.approx(terms[beyond].sum(), rel=1e-9)
     fit = test.fit(1.0, rng=seeded())
     assert pr.IdentityTest.from_release(fit.release, table).pvalue == fit.pvalue
-    with pytest.raises(ValueError, match="alternative= is for choices of two categories"):
+    with pytest.raises(ValueError, match="alternative is for choices of two categories"):
         test.fit(1.0, alternative="larger")
 
 
@@ -263,15 +263,15 @@ REFUSED = {
     ),
     "a side for all": (
         lambda: refuse([0.2, 0.3, 0.5]).fit(1.0, alternative="larger"),
-        ["alternative= is for choices of two categories", "'binary'"],
+        ["alternative is for choices of two categories", "'binary'"],
     ),
     "a bit without tolerance": (
         lambda: refuse("uniform").fit(1.0, method="sigmoid"),
-        ["tolerance="],
+        ["tolerance"],
     ),
     "a tolerance without a bit": (
         lambda: refuse("uniform").fit(1.0, tolerance=0.1),
-        ["tolerance="],
+        ["tolerance"],
     ),
     "a bit of nothing": (
         lambda: refuse("uniform").fit(np.inf, method="sigmoid", tolerance=0.1),
@@ -283,7 +283,7 @@ REFUSED = {
     ),
     "no answers behind a null": (lambda: estimated(0), ["null_nobs must be at least 2"]),
     "noise that is no number": (lambda: estimated(90, "x"), ["null_noise must be a standard"]),
-    "noise of counts that nobody told": (lambda: estimated(None, 1.0), ["null_nobs="]),
+    "noise of counts that nobody told": (lambda: estimated(None, 1.0), ["null_nobs"]),
     "noise above all that answers tell": (lambda: estimated(90, 1e3), ["null_noise must leave"]),
     "half an answer": (lambda: estimated(10.5), ["null_nobs must be an integer"]),
     "a method of an exact null": (
@@ -292,7 +292,7 @@ REFUSED = {
     ),
     "a tolerance of an exact null": (
         lambda: estimated(50).fit(1.0, draws=99),
-        ["draws=", "null_nobs="],
+        ["draws", "null_nobs"],
     ),
     "answers behind a null of lists": (
         lambda: pr.IdentityTest(

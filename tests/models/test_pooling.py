@@ -175,7 +175,7 @@ def test_consensus(releases, survey):
 def test_results_whose_weights_would_be_chance_are_refused():
     rows = {"respondent": None, "max_rows": 1, "design": "private"}
     few = [worths(0.3, seed=k, people=12, **rows) for k in (1, 2)]
-    with pytest.raises(ValueError, match="pair counts that are no smaller than their noise"):
+    with pytest.raises(ValueError, match="pair counts at least as large as their noise"):
         pr.pool(few, survey="different")
     steep = pr.Link(
         "steep logit",
@@ -310,11 +310,11 @@ def refusals():
         "at least two": ([one], "same"),
         "list of at least two": (one, "same"),
         "survey must be": ([one, other], "one"),
-        "pool worths of PrivateBTL instead": ([one, top], "same"),
-        "must be of PrivateBTL or": ([one, "text"], "same"),
-        "worths and consensus rankings apart": ([one, consensus()], "different"),
+        "Pool worths of PrivateBTL instead": ([one, top], "same"),
+        "must be a list of PrivateBTL or": ([one, "text"], "same"),
+        "worths and consensus rankings separately": ([one, consensus()], "different"),
         "finite epsilon": ([one, worths(np.inf)], "same"),
-        "leave one of them out": ([one, other, pr.from_json(one.to_json())], "same"),
+        "one is given twice": ([one, other, pr.from_json(one.to_json())], "same"),
         "same items": ([one, worths(seed=2, items=ITEMS[::-1])], "different"),
         "no covariates": ([one, grouped], "same"),
         "one link": ([one, worths(seed=2, link="probit")], "different"),
@@ -322,7 +322,7 @@ def refusals():
         "about a population": (sampled, "different"),
         "for target='population'|target='population'": (sampled, "same"),
         "no Borda scores": ([order, consensus(seed=2)], "different"),
-        "add the tallies": ([reports(1), reports(2)], "different"),
+        "Add the tallies": ([reports(1), reports(2)], "different"),
         "does not apply": ([reported_worths(1), reported_worths(2)], "same"),
         "alpha": ([one, other], "same", 2.0),
     }
@@ -367,7 +367,7 @@ def test_coverage_of_pair_fractions():
 def test_fits_that_draw_their_own_rows_are_not_of_one_survey():
     given = {"max_rows": 2, "excess": "sample", "design": "private"}
     drawn = [worths(4.0, fit_seed=k, **given) for k in (1, 2)]
-    with pytest.raises(ValueError, match="fit once, with the whole epsilon"):
+    with pytest.raises(ValueError, match="Fit once, with the total epsilon"):
         pr.pool(drawn, survey="same")
     other = worths(4.0, seed=3, **given)
     assert pr.pool([drawn[0], other], survey="different").nobs == 240
@@ -564,7 +564,7 @@ def test_sites_have_names_in_tables_figures_and_archives():
     for wrong, words in (
         (["a"], "at least two"),
         (["a", "a"], "distinct"),
-        (["a", "b", "c"], "one for each of the 2 results"),
+        (["a", "b", "c"], "one name for each of the 2 results"),
         ("ab", "sequence"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):

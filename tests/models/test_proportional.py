@@ -339,7 +339,7 @@ def test_other_models_refuse_it(fit):
                       **ROW | {"items": tuple("abc")})  # fmt: skip
     with pytest.raises(ValueError, match="pair_counts='proportional' is for the worths"):
         pr.PrivateTopK(frame, k=2, **ROW)
-    with pytest.raises(ValueError, match="link must stay 'logit'"):
+    with pytest.raises(ValueError, match="link must be 'logit'"):
         pr.PrivateBTL.from_release(fit.release, link="probit")
     grouped = frame.assign(g=np.where(np.arange(len(frame)) % 2, "x", "y"))
     model = pr.PrivateBTL.from_formula(
@@ -347,7 +347,7 @@ def test_other_models_refuse_it(fit):
     )
     with pytest.raises(ValueError, match="without covariates"):
         model.fit(1.0)
-    with pytest.raises(ValueError, match="must be left out when design='public'"):
+    with pytest.raises(ValueError, match="must be left out if design='public'"):
         pr.PrivateBTL(frame, **ROW, design="public")
 
 

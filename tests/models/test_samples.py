@@ -63,7 +63,7 @@ BAD = {
     "a tie": (lambda: ranks(cell(2)), ValueError, ["1 to 3 at most once", "ties='complete'"]),
     "half ranks": (lambda: ranks(cell(1.5)), ValueError, ["tie", "ties='complete'"]),
     "incomplete": (lambda: ranks(cell(np.nan)), ValueError, ["incomplete", "missing="]),
-    "a score": (lambda: ranks(cell(7731)), ValueError, ["1 (best) to 3", "recode it"]),
+    "a score": (lambda: ranks(cell(7731)), ValueError, ["1 (best) to 3", "Recode"]),
     "rank zero": (lambda: ranks(cell(0)), ValueError, ["1 (best) to 3"]),
     "infinite": (lambda: ranks(cell(np.inf)), ValueError, ["1 (best) to 3"]),
     "words": (lambda: ranks(cell(CANARY)), TypeError, ["'a'", "1 (best) to 3", "as_rankings"]),
@@ -106,7 +106,7 @@ BAD = {
     "names for another array": (
         lambda: ranks(np.array([[1, 2], [2, 1]])),
         ValueError,
-        ["2 columns", "got 3 names"],
+        ["2 columns", "has 3 names"],
     ),
     "undeclared categories": (
         lambda: formula(categories=None),
@@ -116,7 +116,7 @@ BAD = {
     "another category": (
         lambda: formula(categories=["x", "y"]),
         ValueError,
-        ["'choice'", "declared categories only"],
+        ["'choice'", "not listed in categories"],
     ),
     "no choice": (
         lambda: formula(frame=CHOICES.assign(choice=CHOICES["choice"].where([True] * 3 + [False]))),
@@ -209,7 +209,7 @@ def test_choices_and_counts_agree():
     # what nobody chose may be left out, even if that is all but one
     np.testing.assert_array_equal(encode_counts({"z": 4}, list("xyzw"))._rows, [0, 0, 4, 0])
     for counts in ({"z": 4, "v": 1}, pd.Series([2, 2], index=["z", "z"])):
-        with pytest.raises(ValueError, match="declared categories, each once"):
+        with pytest.raises(ValueError, match="counts must name declared categories"):
             encode_counts(counts, list("xyzw"))
 
 

@@ -283,7 +283,7 @@ REFUSED = {
     "unknown": (dict(method="chi2"), "method must be one of"),
     "for choices": (dict(method="tv"), "for rankings"),
     "two rankings": (dict(method="two-sample"), "exactly two rankings"),
-    "tolerance without use": (dict(tolerance=0.3), "leave it out"),
+    "tolerance without use": (dict(tolerance=0.3), "Omit it"),
     "no tolerance": (dict(method="truncated", tolerance=2), "in (0, 1)"),
     "a bit of nothing": (dict(method="bucket", epsilon=np.inf), "finite epsilon"),
     "too small for a ramp": (dict(method="truncated", epsilon=0.01), "use method='auto'"),

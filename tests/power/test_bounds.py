@@ -236,7 +236,7 @@ def test_the_region_is_drawn_with_its_entry():
     numbers = [20, 60, 200]
     figure = UNIFORM.plot_power(nobs=numbers, epsilon=0.1, total_variation=0.1)
     corners, label = region(figure)
-    assert label == "no private method"
+    assert label == "beyond any private method"
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [label]
     for n in numbers:  # from the bound up to 1
         assert holds(corners, n, limit(UNIFORM, n, 0.1, 0.1)) and holds(corners, n, 1.0)
@@ -244,7 +244,7 @@ def test_the_region_is_drawn_with_its_entry():
     assert region(figure)[1] == label
     figure = UNIFORM.plot_power(nobs=numbers, epsilon=[0.1, 0.2], total_variation=0.1)
     texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert texts == ["epsilon 0.1", label, "epsilon 0.2"]  # one entry for the regions of both
+    assert texts == ["epsilon = 0.1", label, "epsilon = 0.2"]  # one entry for the regions of both
     figure = UNIFORM.plot_power(nobs=numbers, epsilon=[np.inf, 0.1], total_variation=0.1)
     assert len([drawn for drawn in figure.axes[0].collections if drawn.get_hatch()]) == 1
 

@@ -139,7 +139,7 @@ def test_more_ties_leave_less_power():
     ("settings", "message"),
     [
         ({"ties": "half"}, "ties must be True or False, or 'davidson'"),
-        ({"ties": "davidson", "mode": "local"}, "use ties=True in the local one"),
+        ({"ties": "davidson", "mode": "local"}, "Use ties=True in the local model"),
         ({"ties": "davidson", "tie_rate": 0.0}, "tie_rate must be a probability"),
         ({"ties": "davidson", "tie_rate": "half"}, "tie_rate must be a probability"),
     ],

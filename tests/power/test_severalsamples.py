@@ -57,8 +57,8 @@ def test_rankings_of_three_groups():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"shares": (1,)}, "shares must be two or more positive numbers"),
-        ({"shares": (1, 0)}, "shares must be two or more positive numbers"),
+        ({"shares": (1,)}, "shares must be at least two positive numbers"),
+        ({"shares": (1, 0)}, "shares must be at least two positive numbers"),
         ({"method": "chi-square"}, "method must be one of"),
         ({"permutations": 5}, "permutations must be between 19"),
     ],
@@ -69,7 +69,7 @@ def test_bad_designs_get_one_sentence(options, words):
 
 
 def test_groups_are_of_two_at_least():
-    with pytest.raises(ValueError, match="at least 2 respondents for each group"):
+    with pytest.raises(ValueError, match="at least 2 respondents per group"):
         GROUPS(4).power(nobs=3, phi=0.5, epsilon=1.0)
     with pytest.raises(ValueError, match="is H0 itself"):
         GROUPS(4).solve_power(phi=1.0, epsilon=1.0, power=0.8)

@@ -91,7 +91,7 @@ def saved(name="worths"):
 
 @pytest.mark.parametrize("version", ["0.2.0", "1.0", "12.1.dev3"])
 def test_a_result_of_a_later_version_is_refused_by_name(version):
-    with pytest.raises(ValueError, match=f"written by privrank {version}, and this is"):
+    with pytest.raises(ValueError, match=f"written by privrank {version}, but this is"):
         pr.from_json(archive(saved() | {"privrank": version}))
 
 

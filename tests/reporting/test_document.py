@@ -81,15 +81,15 @@ def html(tmp_path_factory, worths, consensus, budget):
 
 def test_page_has_every_result_the_guarantee_and_the_ledger(html, worths, consensus, budget):
     assert Page(html).headings == [
-        "A <survey>", "Worths & <b>", "Consensus", "What is protected", "Ledger",
+        "A <survey>", "Worths & <b>", "Consensus", "Privacy guarantee", "Ledger",
     ]  # fmt: skip
     for note in (*worths.summary().notes, *consensus.summary().notes):
         assert note in unescape(html)
     assert budget.summary().as_html() in html
     # worths and win probabilities, the consensus and its pairs
-    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', html)
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
     assert len(pictures) == 4
-    assert all(base64.b64decode(data).startswith(b"\x89PNG") for data in pictures)
+    assert all(base64.b64decode(data).startswith(b"<?xml") for data in pictures)
     assert "secure (operating system)" in html
 
 
@@ -118,7 +118,8 @@ def test_seeded_and_bare_results_are_said_to_be(tmp_path, decision):
     assert "<strong>Not for publication.</strong>" in html and "Not private" not in html
     bare = pr.PrivateBTL(CEMS.comparisons, **PEOPLE).fit(np.inf)
     html = written(tmp_path, [bare, pr.summary_col([bare])])
-    assert html.count("all at once with 95 % confidence: London leads; ") == 1
+    words = "Ranking by worth (simultaneous 95% confidence): London ranks first"
+    assert html.count(words) == 1
     assert "<strong>Not private.</strong>" in html and "Not for publication" not in html
     assert Page(html).headings[1:3] == [
         "Bradley-Terry Results (non-private)", "Bradley-Terry worths",
@@ -137,7 +138,7 @@ def test_page_begins_with_findings_and_ends_with_ledgers(tmp_path, worths, decis
     results = {"Ledger 1": budget, "Worths": worths, "Halves?": decision}
     text = "Asked in <spring>.\n \nAnswered in summer."
     html = written(tmp_path, results, author="A. <b>", text=text, budget=budget)
-    ways = ["Worths", "Halves?", "What is protected", "Ledger 1", "Ledger"]
+    ways = ["Worths", "Halves?", "Privacy guarantee", "Ledger 1", "Ledger"]
     order = [
         "<h1>", f"A. &lt;b&gt;, {date.today().isoformat()}", 'id="findings"', findings(worths),
         findings(decision), "<p>Asked in &lt;spring&gt;.</p>", "<p>Answered in summer.</p>",
@@ -154,9 +155,10 @@ def test_page_begins_with_findings_and_ends_with_ledgers(tmp_path, worths, decis
 def test_findings_point_to_warnings(tmp_path):
     few = pr.PrivateBTL(CEMS.comparisons, **PEOPLE).fit(0.02, rng=np.random.default_rng(1))
     assert any(note.startswith("Warning") for note in few.summary().notes)
-    assert '<a href="#result-1">A warning below its table</a> limits this.' in written(
-        tmp_path, few
-    )
+    assert 'See <a href="#result-1">the warning below the table</a>.' in written(tmp_path, few)
+    # the number is that of the result, even if results without findings come first
+    html = written(tmp_path, [pr.summary_col([few]), few])
+    assert 'See <a href="#result-2">the warning below the table</a>.' in html
 
 
 def test_a_page_is_replaced_whole(tmp_path, decision):

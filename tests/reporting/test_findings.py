@@ -48,7 +48,7 @@ def test_blocks_are_true_of_every_order_that_the_known_pairs_allow(known):
 def ranked(m, known, alpha=0.05):
     low, high = sets(m, known)
     frame = pd.DataFrame({"rank_lower": low, "rank_upper": high}, index=list("ABCDEFGHIJKL")[:m])
-    return module._ranked(frame, "By worth", alpha)
+    return module._ranked(frame, "Ranking by worth", alpha)
 
 
 EVERY = list(itertools.combinations(range(4), 2))
@@ -57,13 +57,17 @@ EVERY = list(itertools.combinations(range(4), 2))
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        (EVERY, "By worth, all at once with 95 % confidence: A leads; B has rank 2; C has rank 3; "
-         "D is last."),
-        ([], "By worth no two of A, B, C and D can be told apart with 95 % confidence."),
-        (EVERY[:3], "A leads; B, C and D have ranks 2 to 4 and cannot be told apart."),
-        (EVERY[1:5], "A and B lead and cannot be told apart; C and D have ranks 3 to 4"),
-        ([(0, 3)], "it is open who leads, as A, B or C may be first; A (1 to 3), B (1 to 4), "
-         "C (1 to 4) and D (2 to 4) cannot all be told apart, ranks in brackets."),
+        (EVERY, "Ranking by worth (simultaneous 95% confidence): A ranks first and D last. B has "
+         "rank 2. C has rank 3."),
+        ([], "Ranking by worth (simultaneous 95% confidence): no differences between A, B, C and "
+         "D are established."),
+        (EVERY[:3], "A ranks first. B, C and D occupy ranks 2 to 4; their order is not "
+         "established."),
+        (EVERY[1:5], "A and B occupy ranks 1 and 2; their order is not established. C and D "
+         "occupy ranks 3 and 4; their order is not established."),
+        ([(0, 3)], "(simultaneous 95% confidence; possible ranks in parentheses): A (1-3), "
+         "B (1-4), C (1-4) and D (2-4) occupy ranks 1 to 4; their order is only partly "
+         "established. The leading item is not established."),
     ],
 )  # fmt: skip
 def test_words_say_who_leads_and_what_is_not_told_apart(known, words):
@@ -72,10 +76,10 @@ def test_words_say_who_leads_and_what_is_not_told_apart(known, words):
 
 def test_many_items_are_not_all_named():
     said = ranked(12, [])
-    assert "A, B, C, D, and 8 more" in said and "L" not in said
+    assert "A, B, C, D and 8 more" in said and "L" not in said
     every = list(itertools.combinations(range(12), 2))
-    assert ranked(12, every, 0.1).endswith("D has rank 4. The table has the rest.")
-    assert "with 90 % confidence" in ranked(12, every, 0.1)
+    assert ranked(12, every, 0.1).endswith("D has rank 4. The table lists the other ranks.")
+    assert "(simultaneous 90% confidence)" in ranked(12, every, 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -84,21 +88,22 @@ def worths():
 
 
 def test_worths_pooled_and_consensus_are_read_off_their_rank_sets(worths):
-    assert findings(worths) == module._ranked(worths.to_frame(), "By worth", 0.05)
-    assert "London leads" in findings(worths)
+    assert findings(worths) == module._ranked(worths.to_frame(), "Ranking by worth", 0.05)
+    assert "London ranks first" in findings(worths)
     labelled = findings(worths.with_labels({"London": "LSE"}))
     assert labelled == findings(worths).replace("London", "LSE")
     other = pr.PrivateBTL(CEMS.comparisons, design="public", **PEOPLE).fit(
         1.0, rng=np.random.default_rng(2)
     )
     pooled = pr.pool([worths, other], survey="same")
-    assert "By worth, all at once with 95 % confidence: London leads" in findings(pooled)
+    words = "Ranking by worth (simultaneous 95% confidence): London ranks first"
+    assert findings(pooled).startswith(words)
     model = pr.PrivateRankAggregation(RANKS, respondent="respondent")
     consensus = model.fit(1.0, rng=rng())
-    assert findings(consensus).startswith("By mean rank, all at once with 95 % confidence: London")
+    assert findings(consensus).startswith("Ranking by mean rank (simultaneous 95% confidence")
     order = model.fit(1.0, method="exponential", rng=rng())
     assert findings(order).startswith(f"The estimated order is {order.order[0]}, ")
-    assert "Nothing is said of all at once" in findings(order)
+    assert "No simultaneous confidence statement is available" in findings(order)
 
 
 def test_nothing_is_said_of_a_table_or_a_ledger(worths):
@@ -112,8 +117,10 @@ def test_items_that_nothing_connects_are_said_to_be_unknown():
     model = pr.PrivateBTL(frame, items=list("abcde"), respondent=None)
     fit = model.fit(2.0, rng=rng())
     assert fit.components[0] == ("a", "b", "c")
-    assert findings(fit).startswith("Among a, b and c, all at once with 95 % confidence: a leads")
-    assert findings(fit).endswith("Nothing is said of d and e.")
+    assert findings(fit).startswith(
+        "Ranking of a, b and c by worth (simultaneous 95% confidence): a ranks first"
+    )
+    assert findings(fit).endswith("No ranks are stated for d and e.")
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -123,20 +130,22 @@ def test_a_top_k_is_tested_first_and_ranks_follow_only_then(k):
         top = model.fit(epsilon, rng=np.random.default_rng(seed))
         said = findings(top)
         if top.pvalue > top.alpha:
-            assert "is not settled at level 0.05 (p = " in said and "all at once" not in said
+            assert "is not significantly separated from the rest (p = " in said
+            assert "simultaneous" not in said
             continue
-        assert "highest win rate" in said and "all at once with 95 % confidence" in said
+        assert "by win rate" in said and "(simultaneous 95% confidence" in said
         # what is selected is said to be above the rest, whatever the rank sets alone leave open
         frame = top.to_frame()
         beyond = frame["rank_upper"][frame["selected"]] > k
         note = f"Ranks, of all pairs at once, may reach beyond {k}."
         assert (note in str(" ".join(top.summary().notes))) == beyond.any()
         if k == 1:
-            assert f"{top.selected[0]} leads" in said
+            assert f"{top.selected[0]} ranks first" in said
         else:
             last = [item for item in CEMS.items if item not in top.selected]
-            first = said.split("confidence: ")[1].split(";")[: 2 if "leads" in said else 1]
-            assert not any(item in "".join(first) for item in last)
+            early = "ranks first|has rank 2|occupy ranks 1 and 2"
+            first = re.findall(rf"([^.:]+) (?:{early})", said)
+            assert first and not any(item in "".join(first) for item in last)
 
 
 def test_terms_are_adjusted_for_their_number():
@@ -145,32 +154,31 @@ def test_terms_are_adjusted_for_their_number():
     fit = pr.PrivateBTL.from_formula(formula, data, design="public", **PEOPLE).fit(2.0, rng=rng())
     pvalues = fit.wald_test_terms()["pvalue"].sort_values()
     said = findings(fit)
-    assert "(tests of terms, Holm)" in said and "level 0.05" in said
+    assert "(score tests, Holm-adjusted, 5% level)" in said
     # at a level just below twice the second p-value Holm stops there
     stop = dataclasses.replace(fit, alpha=float(min(2 * pvalues.iloc[1] * 0.99, 0.9)))
-    assert str(pvalues.index[2]) not in findings(stop).split("Not shown")[0]
+    assert str(pvalues.index[2]) not in findings(stop).split("not significant")[0]
     one = dataclasses.replace(fit, alpha=2e-4)
-    assert findings(one).startswith("No term is shown to matter.")
+    assert findings(one).startswith("No term is significant (score tests, ")
 
 
 def test_tests_say_what_they_decide():
     uniform = pr.UniformityTest(RANKS, respondent="respondent").fit(1.0, draws=999, rng=rng())
     assert findings(uniform) == (
-        "A departure from uniformity was found: H0, that all orders of the 6 items are equally "
-        "likely, is rejected (p = 0.001, level 0.05)."
+        "The hypothesis that all orders of the 6 items are equally likely is rejected at the 5% "
+        "level (p = 0.001)."
     )
     none = pr.UniformityTest(np.array([[1, 2], [2, 1]] * 20), items=["a", "b"]).fit(1.0, rng=rng())
     assert findings(none).startswith(
-        "No departure from uniformity was found: H0, that all orders of the 2 items"
+        "The hypothesis that all orders of the 2 items are equally likely is not rejected at the 5%"
     )
-    assert findings(none).endswith("level 0.05). That is no evidence for H0.")
+    assert findings(none).endswith("). This is not evidence for the hypothesis.")
     identity = pr.IdentityTest.from_counts([30, 20, 500], [0.3, 0.3, 0.4], list("abc"))
-    assert findings(identity.fit(1.0, draws=199, rng=rng())).startswith(
-        "A departure from H0 was found: H0, "
-    )
+    said = findings(identity.fit(1.0, draws=199, rng=rng()))
+    assert said.startswith("The hypothesis that ") and "is rejected at the 5% level" in said
     two = pr.IdentityTest.from_counts({"a": 90, "b": 10}, {"a": 0.3, "b": 0.7})
     said = findings(two.fit(1.0, method="sigmoid", tolerance=0.2, rng=rng()))
-    assert "the released decision on H0" in said and "p =" not in said
+    assert said.endswith("rejected by the released decision.") and "p =" not in said
 
 
 @pytest.mark.parametrize("differ", [True, False])
@@ -182,14 +190,14 @@ def test_clear_differences_follow_a_rejection_alone(differ):
     said = findings(result)
     assert result.reject == differ
     if differ:
-        assert said.startswith("A difference was found: H0, that the rankings of all groups have")
+        assert said.startswith("The hypothesis that the rankings of all groups have the same")
         assert len(re.findall("ranks [ac] (higher|lower) than", said)) == 2
-        assert said.endswith("All this holds at once at level 0.05.")
+        assert said.endswith("These statements hold simultaneously at the 5% level.")
     else:
-        assert said.startswith("No difference was found") and "higher" not in said
+        assert "is not rejected at the 5% level" in said and "higher" not in said
 
 
 def test_opposite_camps_are_no_consensus():
     camps = np.repeat([[1, 2, 3, 4], [4, 3, 2, 1]], 200, axis=0)
     result = pr.UniformityTest(camps).fit(np.inf, draws=99)
-    assert result.reject and findings(result).startswith("A departure from uniformity was found")
+    assert result.reject and "equally likely is rejected" in findings(result)

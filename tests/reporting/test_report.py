@@ -145,7 +145,7 @@ def test_the_report_is_for_clients(out):
     assert places == sorted(places) and "epsilon buys" not in page
     # ledgers are the last of its chapters, and no item is named by its code
     heads = re.findall(r"<h2[^>]*>([^<]+)", page)
-    assert [head.split(": ")[-1] for head in heads[-2:]] == ["all that was spent"] * 2
+    assert [head.split(": ")[-1] for head in heads[-2:]] == ["privacy budget"] * 2
     assert "Training places" in page and not re.search(r"crimRate|socBurd|StGallen", page)
 
 

@@ -254,7 +254,7 @@ def test_labels_reach_figures(plain, closeness):
     assert list(named.groups.index) == ["Women", "Men"]
     assert "Women (n = 152), Men (n = 151)" in str(named.summary())
     assert {"St. Gallen", "Women"} <= set(named.details().to_numpy(dtype=object).ravel())
-    assert "Women v Men" in named.plot_details().axes[0].get_title()
+    assert "Women vs. Men" in named.plot_details().axes[0].get_title()
 
 
 def test_figures_look_for_no_formula_in_names(plain):

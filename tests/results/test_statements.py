@@ -113,7 +113,7 @@ def test_half_the_ties_are_in_the_name_of_what_counts_them(results):
     assert fit.pairwise()["preferred_plus_half_ties"][0] == pytest.approx(0.63)
     asked = pd.DataFrame({"item1": ["a"], "item2": ["b"]})
     assert fit.predict(asked)["preferred_plus_half_ties"][0] == pytest.approx(0.63)
-    assert "P(tie) / 2" in fit.plot_pairwise().axes[-1].get_ylabel()
+    assert "P(tie)/2" in fit.plot_pairwise().axes[-1].get_ylabel()
     assert "preferred_plus_half_ties" in results["pooled"].pairwise()
     decided = results_of_rows()
     assert "probability" in decided.pairwise() and "probability" in decided.predict(asked)

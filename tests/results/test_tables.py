@@ -277,25 +277,28 @@ def test_plot_worth_draws_every_item(worths):
     figure = worths.plot()
     assert isinstance(figure, Figure)
     (ax,) = figure.axes
-    lines = [c for c in ax.collections if isinstance(c, LineCollection)]
+    narrow, wide = [c for c in ax.collections if isinstance(c, LineCollection)]
     (points,) = [c for c in ax.collections if isinstance(c, PathCollection)]
-    # full and sampling-only intervals, one of each per item
-    assert [len(line.get_segments()) for line in lines] == [4, 4]
+    # sampling-only and full intervals, one of each per item
+    assert [len(line.get_segments()) for line in (narrow, wide)] == [4, 4]
     drawn = worths.to_frame()
     np.testing.assert_allclose(points.get_offsets()[:, 0], drawn["worth"])
-    wide, narrow = (np.array(line.get_segments())[:, :, 0] for line in lines)
+    wide, narrow = (np.array(line.get_segments())[:, :, 0] for line in (wide, narrow))
     np.testing.assert_allclose(wide, drawn[["lower", "upper"]])
     assert (np.ptp(narrow, axis=1) < np.ptp(wide, axis=1)).all()
     assert [t.get_text() for t in ax.get_yticklabels()] == list(drawn.index)
-    # a rank set per item and the word "rank"
-    assert len(ax.texts) == 5
-    assert "epsilon = 1 per row, seeded noise" in ax.get_title()
+    # a rank set per item, their heading, and the note on the noise
+    assert [text.get_text() for text in ax.texts[4:]] == ["rank set", "seeded noise"]
+    assert ax.get_title() == "Bradley-Terry worths (epsilon = 1 per row)"
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["95% interval: sampling only", "sampling + privacy noise"]
 
 
 @pytest.mark.parametrize("m", [2, 6, 300])
 def test_the_heading_of_ranks_stands_above_the_first_one(m):
     best = np.linspace(1.0, -1.0, m)
     columns = {"worth": best, "sampling": 0.1, "lower": best - 0.3, "upper": best + 0.3}
+    columns["std_err"] = 0.15
     drawn = pd.DataFrame(columns | {"rank_lower": 1.0, "rank_upper": float(m)})
     figure = plots.worth(drawn, 0.05, "Worths", "logit")
     figure.canvas.draw()
@@ -307,22 +310,56 @@ def test_plot_win_rates_marks_the_selected(selection):
     from matplotlib.collections import PathCollection
 
     (ax,) = selection.plot().axes
-    (points,) = [c for c in ax.collections if isinstance(c, PathCollection)]
-    colours = {tuple(colour) for colour in points.get_facecolors()}
-    assert len(points.get_offsets()) == 4 and len(colours) == 2
-    assert len({tuple(colour) for colour in points.get_facecolors()[:2]}) == 1
-    assert "Top 2" in ax.get_title()
+    chosen, others = (c for c in ax.collections if isinstance(c, PathCollection))
+    assert len(chosen.get_offsets()) == len(others.get_offsets()) == 2
+    assert (chosen.get_facecolor() != others.get_facecolor()).any()
+    assert [chosen.get_label(), others.get_label()] == ["selected (top 2)", "not selected"]
+    assert ax.get_title().startswith("Top 2 by win rate (epsilon = ")
 
 
 def test_plot_pairwise_writes_every_cell(worths):
     figure = worths.plot_pairwise()
     ax, bar = figure.axes
-    assert len(ax.images) == 1 and len(ax.texts) == 12
+    # a number in every cell but the diagonal, and the note on the noise
+    assert len(ax.images) == 1 and len(ax.texts) == 13
     order = list(worths.to_frame().index)
     values = ax.images[0].get_array()
-    assert np.ma.count_masked(np.ma.masked_invalid(values)) == 4
+    np.testing.assert_array_equal(np.diag(values), 0.5)
     np.testing.assert_allclose(values[0, 1], worths.probabilities().loc[order[0], order[1]])
     assert "row preferred" in bar.get_ylabel()
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("preferred item (row)", "compared with (column)")
+
+
+def test_cells_of_which_nothing_is_known_are_grey_and_have_a_dash():
+    values = np.array([[np.nan, 0.7, np.nan], [0.3, np.nan, 0.6], [np.nan, 0.4, np.nan]])
+    frame = pd.DataFrame(values, index=list("abc"), columns=list("abc"))
+    ax, bar = plots.pairwise(frame, "Fractions", "fraction").axes
+    assert sorted(text.get_text() for text in ax.texts) == [
+        "0.30", "0.40", "0.60", "0.70", "–", "–",
+    ]  # fmt: skip
+    assert bar.get_ylabel() == "fraction\n(grey: not available)"
+
+
+def test_a_consensus_has_a_cell_for_each_rank_of_a_set():
+    columns = {"rank": [1, 2, 3], "rank_lower": [1, 1, 3], "rank_upper": [2, 2, 3]}
+    frame = pd.DataFrame(columns, index=["tea", "milk", "juice"])
+    (ax,) = plots.consensus(frame, 0.05, "Consensus").axes
+    edges = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    assert edges == [(0.5, 2.5), (0.5, 2.5), (2.5, 3.5)]
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sorted(names) == ["95% rank set", "consensus rank"]
+
+
+def test_lines_have_contrast_on_white_and_groups_differ_without_colour():
+    from matplotlib.colors import to_rgb
+
+    for color in (*plots._COLOURS, *plots._GREYS, plots._AREA, plots._CHOSEN):
+        linear = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)
+        ]
+        assert 1.05 / (np.dot(linear, [0.2126, 0.7152, 0.0722]) + 0.05) >= 3.0, color
+    styles = [plots._style(number) for number in range(35)]
+    assert len(set(styles)) == 35 and len({marker for _, marker in styles[:5]}) == 5
 
 
 @pytest.mark.parametrize("kind", ["plot", "plot_worth", "plot_pairwise"])

@@ -4,6 +4,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import PathCollection
 
 import privrank as pr
 
@@ -95,9 +96,11 @@ def test_figures(rankings, choices):
     for result, dots in ((rankings, 3), (choices, 18)):
         figure = result.plot_details()
         (axes,) = figure.axes
-        points = sum(len(found.get_offsets()) for found in axes.collections[1::2])
-        assert points == dots
-        assert "all at once" in axes.get_xlabel()
+        found = [part for part in axes.collections if isinstance(part, PathCollection)]
+        assert sum(len(part.get_offsets()) for part in found) == dots
+        legend = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert legend[0] == "simultaneous 95% interval"
+        assert set(legend[1:]) <= {"interval excludes 0", "interval includes 0"}
         matplotlib.pyplot.close(figure)
 
 

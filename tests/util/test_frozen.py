@@ -61,7 +61,13 @@ def test_results_and_all_they_hold_are_immutable():
                 kinds.add(type(thing))
     names = {kind.__name__ for kind in kinds}
     assert names >= {"BTLResult", "PooledResult", "Release", "Plan", "Design", "Sample"}
-    assert names >= {"ReleasedPart", "Table", "DiscreteLaplace", "DiscreteGaussian", "PermutohedronNoise"}
+    assert names >= {
+        "ReleasedPart",
+        "Table",
+        "DiscreteLaplace",
+        "DiscreteGaussian",
+        "PermutohedronNoise",
+    }
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -251,7 +251,7 @@ def test_whole_numbers_are_names(results):
 
 
 def test_a_figure_names_the_effect_that_a_plan_takes():
-    with pytest.raises(TypeError, match=r"takes no phi=: state contrast= once, or leave it out\.$"):
+    with pytest.raises(TypeError, match=r"takes no phi=. State contrast= once, or omit it\.$"):
         BTL.plot_power("epsilon", epsilon=[1.0], nobs=100, phi=0.9)
-    with pytest.raises(TypeError, match=r"UniformityPower takes no gap=: state total_"):
+    with pytest.raises(TypeError, match=r"UniformityPower takes no gap=. State total_"):
         CHOICES.plot_power("epsilon", epsilon=[1.0], power=0.8, gap=0.4)

@@ -1,10 +1,10 @@
 """Count the code between a data frame and its release, over all fits of the tests' catalogue.
 
-A reviewer of the privacy claim reads the functions that are entered until a model is built, and
-from the call that spends until its release exists; the plan in between sees public numbers alone.
-The tracer is the tests' (`tests/taint.py`), which also knows who is given un-noised data. Counted
-are the statements of these functions, without docstrings; the papers' own algorithms are counted
-apart: `make chain`.
+To check the privacy claim, a reviewer reads the functions that run until a model is built, and
+those that run from the spending call until its release exists. The plan in between uses public
+numbers only. The tracer is `tests/taint.py`, which also records the functions that receive
+un-noised data. The counts are statements of these functions, without docstrings. The algorithms of
+the five papers are counted separately. Run this script with `make trusted`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from catalogue import CATALOGUE  # noqa: E402
 from measuring import statements  # noqa: E402
 from taint import PACKAGE, TRUSTED, Watch, followed  # noqa: E402
 
-APART = "published"
-ROOMS = sorted(TRUSTED - {APART})
+PUBLISHED = "published"
+SUBPACKAGES = sorted(TRUSTED - {PUBLISHED})
 
 
 def watches_of_all_fits() -> list[Watch]:
-    """Follow every fit of the catalogue, with secret noise and a ledger on disk."""
+    """Trace every fit of the catalogue, with secret noise and a ledger on disk."""
     watches = []
     with tempfile.TemporaryDirectory() as empty:
         for case in CATALOGUE.values():
@@ -56,8 +56,8 @@ _FILES: dict[str, dict[int, int]] = {}
 def size_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
     """Return the statements of these functions by module.
 
-    Comprehensions, lambdas and bodies of classes, which are no functions of their own, belong to
-    what holds them.
+    Comprehensions, lambdas and class bodies are counted in the function or module that contains
+    them.
     """
     sizes: dict[str, int] = defaultdict(int)
     for path, line in {(code.co_filename, code.co_firstlineno) for code in codes}:
@@ -68,61 +68,69 @@ def size_by_module(codes: Iterable[CodeType]) -> dict[str, int]:
     return dict(sizes)
 
 
-def of_rooms(sizes: dict[str, int], rooms: Iterable[str]) -> dict[str, int]:
-    """Return the modules of these rooms alone."""
-    return {module: size for module, size in sizes.items() if module.partition(".")[0] in rooms}
+def within(sizes: dict[str, int], subpackages: Iterable[str]) -> dict[str, int]:
+    """Return the modules of these subpackages only."""
+    return {
+        module: size for module, size in sizes.items() if module.partition(".")[0] in subpackages
+    }
 
 
-def without(sizes: dict[str, int], rooms: Iterable[str]) -> dict[str, int]:
-    """Return the modules of all other rooms."""
-    return {module: sizes[module] for module in sizes.keys() - of_rooms(sizes, rooms).keys()}
+def without(sizes: dict[str, int], subpackages: Iterable[str]) -> dict[str, int]:
+    """Return the modules of all other subpackages."""
+    return {module: sizes[module] for module in sizes.keys() - within(sizes, subpackages).keys()}
 
 
-def size_of_rooms() -> int:
-    """Return the statements of all files of the trusted rooms."""
+def size_of_subpackages() -> int:
+    """Return the number of statements in all files of the trusted subpackages."""
     paths = (path for name in TRUSTED for path in (PACKAGE / name).rglob("*.py"))
     return sum(statements(ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
 
 
 def counted(watches: Iterable[Watch]) -> dict[str, dict[str, int]]:
-    """Return the statements by module of what the page for reviewers counts."""
+    """Return the statements by module for each row of the table for reviewers."""
     watches = list(watches)
     encoding = {code for watch in watches for code in watch.encoding}
     releasing = {code for watch in watches for code in watch.releasing}
     given = {code for watch in watches for code in watch.received}
-    # compiled loops are entered by numba, which the tracer sees as receivers of arrays alone
-    chain = without(size_by_module(encoding | releasing | given), {APART})
+    # numba enters compiled loops, so the tracer records them only as receivers of arrays
+    trusted = without(size_by_module(encoding | releasing | given), {PUBLISHED})
     return {
-        "from a data frame to its release": chain,
-        "of them until a model is built": without(size_by_module(encoding), {APART}),
-        **{f"in `privrank/{name}/`": of_rooms(chain, {name}) for name in ROOMS},
-        "elsewhere, given public numbers and releases": without(
+        "from a data frame to its release": trusted,
+        "part of it that runs until a model is built": without(
+            size_by_module(encoding), {PUBLISHED}
+        ),
+        **{f"in `privrank/{name}/`": within(trusted, {name}) for name in SUBPACKAGES},
+        "outside these subpackages, given public numbers and releases": without(
             size_by_module((encoding | releasing) - given), TRUSTED
         ),
-        "elsewhere, given arrays of un-noised data": without(size_by_module(given), TRUSTED),
-        "of the papers' own algorithms, beside": of_rooms(size_by_module(releasing), {APART}),
+        "outside these subpackages, given arrays of un-noised data": without(
+            size_by_module(given), TRUSTED
+        ),
+        "algorithms of the five papers, not included above": within(
+            size_by_module(releasing), {PUBLISHED}
+        ),
     }
 
 
 def table(parts: dict[str, dict[str, int]]) -> str:
-    """Return the counts as docs/privacy.md shows them."""
+    """Return the counts as the table of docs/proofs.md."""
     rows = [f"| {what} | {sum(sizes.values()):,} | {len(sizes)} |" for what, sizes in parts.items()]
     return "\n".join(["| code | statements | modules |", "| --- | --- | --- |", *rows])
 
 
 def stated(page: str) -> dict[str, tuple[int, int]]:
-    """Return statements and modules by row of the table in a page."""
+    """Return the statements and modules in each row of the table of a page."""
     rows = [re.fullmatch(r"\| (.+) \| ([\d,]+) \| (\d+) \|", line) for line in page.splitlines()]
     return {row[1]: (int(row[2].replace(",", "")), int(row[3])) for row in rows if row}
 
 
 def main() -> None:
     parts = counted(watches_of_all_fits())
-    chain, *_ = parts.values()
-    for module, size in sorted(chain.items(), key=lambda pair: -pair[1]):
+    trusted, *_ = parts.values()
+    for module, size in sorted(trusted.items(), key=lambda pair: -pair[1]):
         print(f"{size:6d}  {module}")
     print(f"\n{table(parts)}\n")
-    print(f"{size_of_rooms():,} statements in all files of the four rooms")
+    print(f"{size_of_subpackages():,} statements in all files of the four subpackages")
 
 
 if __name__ == "__main__":
