@@ -193,7 +193,7 @@ class TopKResult(Result):
         return readonly_copy(alone + others, np.float64)
 
     def _unit_variance(self) -> float:
-        """Return the variance of noise with weight 1, as it enters differences."""
+        """Return the variance of noise with weight 1 for differences of estimates."""
         noise = self._facts().by_item
         return noise.variance / noise.step**2
 
