@@ -31,7 +31,7 @@ Linear = tuple[FloatArray, FloatArray]
 
 
 def score_notes(inference: Inference) -> tables.Notes:
-    """Return notes on the tests of contrasts; with many items these are Wald tests."""
+    """Return notes on tests of contrasts; with many items these are Wald tests."""
     return tables.Notes(tests=said("score tests", not inference.many))
 
 

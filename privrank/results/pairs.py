@@ -150,7 +150,7 @@ def _positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
 
 
 def predictors_of(frame: Any, design: Design) -> FloatArray:
-    """Return the map from coefficients to differences of worths, by row of a frame.
+    """Return the map from coefficients to differences of worths by row.
 
     Raises
     ------
