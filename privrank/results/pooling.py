@@ -95,7 +95,7 @@ _LONGEST_STEP = 2.0
 """Longest step of a number in the search for the pooled value, in units of its prior spread."""
 
 _LARGEST_TIE = 60.0
-"""Size of a tie parameter beyond which nobody ties, or everybody, to all digits."""
+"""Size of a tie parameter at which the probability of a tie is 0 or 1 to all digits."""
 
 _ROUNDS = 200
 _CLOSE = 1e-10
@@ -574,7 +574,7 @@ def _means(
 
 
 def fraction_source(stated: NoisyVotes) -> Source:
-    """Return the source for pair fractions (first item of the list before second)."""
+    """Return the source for fractions that rank the first item before the second."""
     assert stated.fractions is not None
     values = stated.fractions[np.triu_indices(len(stated.fractions), 1)]
     return _means(values, 1.0, stated.units, stated.noise_sd**2, _draws(stated.noise, 1))
