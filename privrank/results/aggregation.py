@@ -219,7 +219,7 @@ class AggregationResult(Result):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
@@ -268,7 +268,7 @@ class AggregationResult(Result):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
@@ -301,7 +301,7 @@ class AggregationResult(Result):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
@@ -335,7 +335,7 @@ class AggregationResult(Result):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
@@ -385,7 +385,7 @@ class AggregationResult(Result):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
@@ -451,7 +451,7 @@ class AggregationResult(Result):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------

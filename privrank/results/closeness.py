@@ -53,8 +53,8 @@ def _limit_cell(value: float) -> str:
 class ClosenessResult(Result):
     """Results of a private test of closeness.
 
-    The statistic behind the p-value is not released: both numbers together
-    would use more than epsilon.
+    The statistic behind the p-value is not released: both numbers together would use more than
+    epsilon.
 
     Parameters
     ----------

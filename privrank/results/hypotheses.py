@@ -484,7 +484,7 @@ def _answers(fit: Fit) -> tuple[Any, ...]:
 
 
 def _within(smaller: Covariates | None, larger: Covariates | None) -> bool:
-    """Return whether the columns and item covariates are among those of another."""
+    """Return whether a model's columns and item covariates are in a larger model."""
     (fewer, few_of_items, first), (columns, of_items, order) = (
         ({"Intercept"}, set(), False)
         if facts is None

@@ -393,12 +393,12 @@ class TopKResult(Result):
     def pvalue(self) -> float:
         """Separation p-value of the set.
 
-        **Null.** At least one selected item is no better than one left out. The gap of each such
-        pair is compared with the two-sided distribution of the difference of two noisy counts of
-        equally good items, and the largest p-value is returned. If opinions about two items are
-        divided among respondents, their gap varies more, so the largest p-value need not belong to
-        the k-th item and the next. The p-value is 1 if a gap is needed that is not identified. k
-        must have been fixed in advance.
+        **Null.** At least one selected item is no better than one left out. For each pair of a
+        selected item and an item left out, the gap of the noisy counts is compared with the
+        two-sided distribution of the difference of two noisy counts of equally good items, and the
+        largest p-value is returned. If opinions about two items are divided among respondents,
+        their gap varies more, so the largest p-value need not belong to the k-th item and the next.
+        The p-value is 1 if one of these gaps is not identified. k must have been fixed in advance.
 
         Examples
         --------
@@ -684,7 +684,7 @@ class TopKResult(Result):
         m = len(met)
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
-        # noise on the counts makes them uneven by itself: an error of each, of mean size .8 sd
+        # noise on the counts makes them uneven by itself: an error of each, of mean size 0.8 sd
         error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / self.degrees[known]
         uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
         errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
