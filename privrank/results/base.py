@@ -150,7 +150,7 @@ class Summarised(ABC):
         DataFrame
             ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
             ``conf_high``, the same for all results and missing where there is no such number. Rows
-            and numbers are those of ``to_frame()``. The estimate of a test is the effect that it
+            and numbers agree with ``to_frame()``. The estimate of a test is the effect that it
             measures. ``attrs["warnings"]`` lists the warnings that the notes of ``summary()``
             state.
 
@@ -394,7 +394,7 @@ def _checked_labels(labels: object, codes: Sequence[str]) -> dict[str, str]:
         raise TypeError('labels must map codes to texts, as {"crimRate": "Crime rate"} does.')
     check_names("labels", list(labels))
     if empty := [str(code) for code, label in labels.items() if not label.strip()]:
-        raise ValueError(f"labels must not be empty, and that of {empty[0]!r} is.")
+        raise ValueError(f"labels must not be empty. The label of {empty[0]!r} is empty.")
     if unknown := [str(code) for code in labels if str(code) not in codes]:
         raise ValueError(
             f"labels must be for {', '.join(codes)}, and {unknown[0]!r} is none of them."

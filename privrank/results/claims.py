@@ -140,7 +140,7 @@ CLAIMS = {
     "{epsilon:g}.",
     "level, bound": "Epsilon applies to one {row}; a respondent with up to {rows} {row}s has "
     "epsilon up to {total:g}.",
-    "level, delta": "The delta of such a respondent is larger, too.",
+    "level, delta": "The delta of such a respondent is also larger.",
     "declared link": "The guarantee assumes that the declared bounds of link {link!r}, kappa1 = "
     "{first:g} and kappa2 = {second:g}, hold everywhere.",
     "shares": "Epsilon includes {shares}.",

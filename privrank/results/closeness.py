@@ -297,9 +297,9 @@ class ClosenessResult(Result):
         DataFrame
             One row for each item and comparison. Each two groups are compared and, if there are
             more than two, each group with all others together. The columns are ``item``, ``group``,
-            ``other``, ``difference`` (the share or mean rank of the group minus that of the other),
-            ``lower``, ``upper``, and ``clear``, whether the interval excludes 0. If a difference of
-            mean ranks is negative, the group ranks the item higher.
+            ``other``, ``difference`` (share or mean rank of the group minus share or mean rank of
+            the other), ``lower``, ``upper``, and ``clear``, whether the interval excludes 0. If a
+            difference of mean ranks is negative, the group ranks the item higher.
 
         Raises
         ------

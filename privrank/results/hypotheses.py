@@ -474,7 +474,7 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
 
 
 def _answers(fit: Fit) -> tuple[Any, ...]:
-    """Return the facts that fits to the same answers share under any covariates."""
+    """Return the facts of a fit that do not depend on its covariates."""
     release, equations, _ = fit
     design = release.design
     pairs = equations.pairs

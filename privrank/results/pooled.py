@@ -229,7 +229,7 @@ class PooledResult(Summarised):
     def _combined(self, pairs: bool) -> tuple[Pooled, FloatArray, IntArray, float]:
         """Return combinations for items or pairs, their blocks and null values.
 
-        The first value is the pooled source of the combinations. Worths are one block of contrasts,
+        The first value has the pooled numbers that are combined. Worths are one block of contrasts,
         and a pair is the difference of two worths. Scores and fractions are blocks of one number
         each, between 0 and twice the value of an average item.
         """
@@ -490,9 +490,9 @@ class PooledResult(Summarised):
             For worths, Cochran's Q as ``statistic``, its ``df`` and ``pvalue``, and ``I2``, the
             share of Q beyond its degrees of freedom (Higgins and Thompson 2002,
             https://doi.org/10.1002/sim.1186). For rankings, the statistic is the Q of the pair (or
-            the item) with the smallest p-value. This p-value is adjusted for the number of pairs
-            (Bonferroni), because the dependence between pairs is unknown; ``I2`` is computed from
-            the sum of all Q.
+            the item) with the smallest p-value. This p-value is adjusted for the number of pairs or
+            items (Bonferroni), because the dependence between them is unknown; ``I2`` is computed
+            from the sum of all Q.
 
         Examples
         --------

@@ -352,8 +352,8 @@ class Pooled:
         number from the noise of result k. Let a_kj be the shares of this noise in the variances of
         the standardised errors of result k: the eigenvalues of D_k^-1 times the covariance of the
         noise. The variance of Q is taken to be 2 df + s, s = sum_k (1 - w_k)^2 k_k sum_j a_kj^2.
-        Normal errors times one random scale have this variance if Q / df has an F distribution with
-        df and 4 + 2 df (df + 2) / s degrees of freedom.
+        Normal errors times one random scale have this relative variance if Q / df has an F
+        distribution with df and 4 + 2 df (df + 2) / s degrees of freedom.
         """
         here = self._here
         df = self.freedom
@@ -523,10 +523,7 @@ def _at_worths(facts: ScoreEquations, worths: FloatArray) -> FloatArray:
 
 
 def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
-    """Return the tie parameter that matches the released number of ties.
-
-    The worths are given.
-    """
+    """Return the tie parameter that matches the released ties, given worths."""
 
     def beyond(tie: float) -> float:
         mean = facts.function.mean(facts.linear.predict(np.append(worths, tie)))

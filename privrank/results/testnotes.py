@@ -122,9 +122,9 @@ def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
 
 
 def interval_text(low: float, high: float, least: float = 0.0005) -> str:
-    """Return an interval as text, with a lower end below `least` shown as 0.
+    """Return an interval as text, with lower ends below `least` shown as 0.
 
-    An open bracket shows that 0 is excluded.
+    A round bracket shows that 0 is excluded.
     """
     if low < least:
         return f"{'(' if low > 0 else '['}0, {high:.3f}]"

@@ -503,7 +503,7 @@ class TopKResult(Result):
         return self._limits(*ends)
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = highest win rate; ties share one.
+        """Return ranks, 1 = highest win rate; tied items share a rank.
 
         Examples
         --------

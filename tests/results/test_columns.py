@@ -298,7 +298,7 @@ def test_labels_may_be_exchanged(plain):
         (ValueError, "'Paris' is there twice", {"London": "Paris"}),
         (ValueError, "'X' is there twice", {"London": "X", "Paris": "X"}),
         (ValueError, "'Paris' is there twice", {"London": " Paris\n"}),
-        (ValueError, "that of 'London' is", {"London": " "}),
+        (ValueError, "label of 'London' is empty", {"London": " "}),
         (TypeError, "labels must map codes to texts", {"London": 1}),
         (TypeError, "labels must map codes to texts", [("London", "LSE")]),
         (TypeError, "labels must map codes to texts", None),
