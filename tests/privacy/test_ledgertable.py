@@ -683,7 +683,7 @@ def test_a_fit_without_a_budget_is_warned_of_once(monkeypatch):
     aggregation = pr.PrivateRankAggregation(ranks)
     for fitted in (model(), aggregation):
         unsaid(monkeypatch)
-        with pytest.warns(pr.PrivrankWarning, match="counted in no budget") as caught:
+        with pytest.warns(pr.PrivrankWarning, match="not recorded in a budget") as caught:
             unit = fitted.fit(epsilon=1.0).release.survey.unit
         (said,) = [w for w in caught if "no budget" in str(w.message)]
         assert said.filename == __file__ and f"unit={unit!r})" in str(said.message)
