@@ -561,7 +561,7 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
     def forbid(*_, **__):
         raise AssertionError("data were read")
 
-    monkeypatch.setitem(comparisons.STATISTICS, "net wins", forbid)
+    monkeypatch.setitem(comparisons.STATISTICS, "win matrix", forbid)
     with monkeypatch.context() as patch:
         patch.setattr(ledgers, "_SETTINGS", full)
         patch.setattr(ledgers, "astuple", lambda line: ("x" * 9999, 0.1, 0.0, None, None, None))
@@ -577,13 +577,13 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
 
 
 def test_a_spending_is_on_disk_before_noise_is_drawn(path, monkeypatch):
-    budget, read, seen = filled(path), comparisons.STATISTICS["net wins"], []
+    budget, read, seen = filled(path), comparisons.STATISTICS["win matrix"], []
 
     def look(*arguments, **options):
         seen.extend(names(path))
         return read(*arguments, **options)
 
-    monkeypatch.setitem(comparisons.STATISTICS, "net wins", look)
+    monkeypatch.setitem(comparisons.STATISTICS, "win matrix", look)
     model().fit(epsilon=0.25, budget=budget)
     assert seen == ["model 0", "model 1", "PrivateBTL"]
 
@@ -710,7 +710,7 @@ def test_the_warning_as_an_error_stops_the_fit_before_the_data_are_read(monkeypa
     def forbid(*_, **__):
         raise AssertionError("data were read")
 
-    monkeypatch.setitem(comparisons.STATISTICS, "net wins", forbid)
+    monkeypatch.setitem(comparisons.STATISTICS, "win matrix", forbid)
     monkeypatch.setattr(comparisons, "sample_rows", forbid)
     unsaid(monkeypatch)
     with warnings.catch_warnings():
