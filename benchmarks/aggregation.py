@@ -68,7 +68,7 @@ print(now("VmHWM") - before)
 
 
 def extra_memory(n: int, m: int, which: str) -> float | None:
-    """Return by how many MB the memory of a process rises at its peak; None if not on Linux."""
+    """Return the increase in MB of a process's memory at its peak; None if not on Linux."""
     if not Path("/proc/self/clear_refs").exists():
         return None
     command = [sys.executable, "-c", MEMORY, str(n), str(m), which]

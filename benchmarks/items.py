@@ -36,7 +36,7 @@ RUNS = 5
 
 
 def afresh(result: pr.BTLResult, work: Callable[[Any], object]) -> float:
-    """Return the median time of work on a result that has computed nothing yet."""
+    """Return the median time of work on a result without cached computations."""
     text = result.to_json()
     copies = [pr.from_json(text) for _ in range(RUNS + 1)]
     return seconds(lambda: work(copies.pop()), RUNS)

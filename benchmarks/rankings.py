@@ -1,7 +1,7 @@
 """Compare the ranking loops with scipy.stats.kendalltau, and the Mallows model with its limits.
 
 `python benchmarks/rankings.py` prints the tables and writes them to docs/benchmarks-rankings.md
-(some seconds); `--quick` writes nothing.
+(a few seconds); `--quick` writes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> None:
 
     rows = []
     for m, bar in ((1000, 3), (10_000, 2)):
-        # many pairs: on the same one again and again the processor would predict every branch
+        # many pairs: on a single repeated pair the processor would predict every branch
         pairs = pr.Mallows(m, 1.0).rvs(400, rng).reshape(200, 2, m)
         ours = seconds(lambda pairs=pairs: [kernels.discordant_pairs(*pair) for pair in pairs], 5)
         theirs = seconds(lambda pairs=pairs: [kendalltau(*pair) for pair in pairs], 3)

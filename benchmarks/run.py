@@ -35,7 +35,7 @@ def item_names(items: int) -> list[str]:
 
 
 def comparisons(items: int, rows: int) -> tuple[pd.DataFrame, list[tuple[int, int]]]:
-    """Return random comparisons as a long frame and as the (winner, loser) tuples choix takes."""
+    """Return random comparisons as a long frame and as (winner, loser) tuples for choix."""
     rng = np.random.default_rng(7)
     theta = rng.standard_normal(items)
     first = rng.integers(0, items, rows)
@@ -50,7 +50,7 @@ def comparisons(items: int, rows: int) -> tuple[pd.DataFrame, list[tuple[int, in
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the median time of a call, after one that is not counted."""
+    """Return the median time of a call, after a first call that is not timed."""
     work()
     times = []
     for _ in range(repeats):
@@ -61,7 +61,7 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def processor_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Return the least processor time of a call, after one that is not counted."""
+    """Return the smallest processor time of a call, after a first call that is not timed."""
     work()
     times = []
     for _ in range(repeats):
@@ -79,7 +79,7 @@ def fit(frame: pd.DataFrame, items: int) -> pr.BTLResult:
 
 
 def import_time(module: str) -> float:
-    """Return the median time of a fresh interpreter that imports a module, less an idle one."""
+    """Return the median time of a new interpreter that imports a module, minus an idle one."""
 
     def run(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True), 5)
@@ -99,7 +99,7 @@ print(time.process_time() - started)
 
 
 def client_seconds() -> float:
-    """Return how long a respondent's device takes from NumPy to a report, the least of three."""
+    """Return the time of a respondent's device from NumPy to a report, the smallest of three."""
     protocol = pr.local.SubRanking(["tea", "coffee", "milk", "water"], 1.0).to_json()
     call = [sys.executable, "-c", DEVICE, protocol]
     return min(float(subprocess.check_output(call, text=True)) for _ in range(3))

@@ -59,14 +59,14 @@ class Work:
 
 
 class Cost(NamedTuple):
-    """What a piece of work took: seconds on the clock, and gigabytes."""
+    """The cost of a fit: elapsed seconds, and gigabytes."""
 
     seconds: float
     memory: float
 
 
 def write(folder: Path, work: Work) -> None:
-    """Write random answers, in files of at most five million."""
+    """Write random answers, in files of at most five million rows."""
     import duckdb
 
     files = max(4, work.rows // 5_000_000)
@@ -124,7 +124,7 @@ def opened(work: Work, folder: Path) -> object:
 
 
 def warm_up(work: Work) -> None:
-    """Import what the work needs, and start its engine, by a fit of few rows."""
+    """Import all modules and start the engine, by a fit of a few rows."""
     with tempfile.TemporaryDirectory() as name:
         few = replace(work, rows=4000, respondents=400, items=10)
         write(Path(name) / few.name, few)
@@ -143,7 +143,7 @@ def group_by(folder: Path, unit: str) -> None:
 
 
 def fit(folder: Path, work: Work) -> None:
-    """Fit worths with all that a default fit releases; of respondents five rows count."""
+    """Fit worths with all default releases; five rows per respondent are used."""
     import privrank as pr
     from privrank.encode import frames
 
@@ -157,7 +157,7 @@ def fit(folder: Path, work: Work) -> None:
 
 
 def run(folder: Path, work: Work) -> None:
-    """Do the work, in a process of its own, and print what it took."""
+    """Run a fit in a separate process, and print its cost."""
     warm_up(work)
     start = time.perf_counter()
     group_by(folder, work.unit) if work.engine == "bare" else fit(folder, work)
@@ -169,14 +169,14 @@ def run(folder: Path, work: Work) -> None:
 
 
 def jvm_memory() -> int:
-    """Return the peak of the memory of Spark's half of the driver, in kilobytes."""
+    """Return the peak memory of Spark's part of the driver, in kilobytes."""
     import pyspark
     from pyspark import SparkContext
 
     context = SparkContext.getOrCreate()
     process = context._gateway.proc.pid
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    # what its workers log, beside the package
+    # the log of its workers, next to the package
     logs = Path(pyspark.__file__).parent / "work" / context.applicationId
     context.stop()
     shutil.rmtree(logs, ignore_errors=True)
@@ -184,7 +184,7 @@ def jvm_memory() -> int:
 
 
 def measured(folder: Path, work: Work) -> Cost:
-    """Return what a piece of work takes."""
+    """Return the cost of a fit."""
     if not (answers := folder / work.name).exists():
         write(answers, work)
     command = [sys.executable, __file__, "--run", str(answers), repr(work)]
@@ -197,7 +197,7 @@ def measured(folder: Path, work: Work) -> Cost:
 
 
 def table(folder: Path, works: list[Work]) -> tuple[list[str], list[Cost]]:
-    """Return rows of a table of these works, and what each took."""
+    """Return the rows of a table of these fits, and their costs."""
     head = "| engine | unit | rows | respondents | items | parts | s | ratio | GB |"
     lines, costs, bare = [head, "| --- " * 9 + "|"], [], {}
     print(*lines, sep="\n", flush=True)
@@ -223,7 +223,7 @@ def exponent(sizes: list[int], costs: list[Cost]) -> float:
 
 
 def growth(base: Work) -> dict[str, list[Work]]:
-    """Return works of growing sizes, one at a time."""
+    """Return fits of increasing size, one size at a time."""
     steps = (1, 3, 10)
     return {
         "rows": [replace(base, rows=base.rows * k, respondents=base.rows * k // 10) for k in steps],

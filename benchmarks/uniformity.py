@@ -37,7 +37,7 @@ def main() -> None:
         def fit(frame: pd.DataFrame = frame, draws: int = draws) -> None:
             pr.UniformityTest(frame).fit(1.0, draws=draws)
 
-        fit()  # the null table is kept from here on
+        fit()  # the null table is cached from here on
         rows.append((f"private test of {N:,} rankings of {m:,} items", seconds(fit, 5), fit_bar))
         statistic = of_rankings(N, m, 1.0).simulated
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.fit import Solver
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded

@@ -198,7 +198,7 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
                 f"noise, but one has {expected:.3g} comparisons per pair and noise of {noise:.3g}. "
                 f"Omit it, or fit it with a larger epsilon or a public design."
             )
-        if facts.member is not None:
+        if facts.components.projection is not None:
             raise ValueError(
                 "results must identify all differences of worths, but the released comparisons of "
                 "one do not connect all items. Omit it, or fit it with a larger epsilon."

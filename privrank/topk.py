@@ -11,10 +11,11 @@ import numpy as np
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores, moments_by_block
+from privrank.bradley_terry.equations import ScoreEquations, degree_error, released_degrees
 from privrank.bradley_terry.estimate import estimate as estimate_worths
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.paircounts import FEW, uncounted
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
@@ -389,8 +390,8 @@ def infer_topk(
     facts = score_equations(release)
     alpha = checks.check_alpha(alpha)
     k = checks.check_count("k", k, high=facts.items - 1)
-    few = FEW * facts.degree_error
-    degrees = np.maximum(facts.degrees, max(few, 1.0))
+    few = FEW * degree_error(facts)
+    degrees = np.maximum(released_degrees(facts), max(few, 1.0))
     # the statistic by which items are ranked, divided by its scale
     by_net = target == "net wins" or uncounted(release)
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees
@@ -400,10 +401,10 @@ def infer_topk(
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
     effects = _design_effects(facts, release, estimate, degrees, scale)
-    apart = (facts.degrees <= few) | uncounted(release)
+    apart = (released_degrees(facts) <= few) | uncounted(release)
     effects[apart[:, None] | apart] = np.inf
     if facts.matching is None:  # no differences between items that pair counts do not connect
-        effects[~facts.together & ~np.eye(facts.items, dtype=bool)] = np.inf
+        effects[~facts.components.together & ~np.eye(facts.items, dtype=bool)] = np.inf
     result = TopKResult(
         release=release,
         k=k,

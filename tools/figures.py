@@ -1,9 +1,9 @@
-"""Make the table and the figure that the README and the start page show, of the University survey.
+"""Make the table and the figure of the University survey for the README and the start page.
 
     python tools/figures.py
 
 Writes docs/figures/worths.txt and docs/figures/worths.png, and puts the table into the README.
-The noise is seeded, so that the table is the same wherever it is made.
+The noise is seeded, so the table is reproducible.
 """
 
 import re
@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures"
 
-sys.path.insert(0, str(ROOT))  # the checkout that this file belongs to, installed or not
+sys.path.insert(0, str(ROOT))  # the checkout of this file, installed or not
 import privrank as pr  # noqa: E402
 
 BLOCK = re.compile(r"(?<=^```text\n).*?(?=^```$)", flags=re.S | re.M)

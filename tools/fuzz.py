@@ -1,8 +1,8 @@
-"""Hand odd cases to each surface of the package, in parts with a seed each: `make fuzz`.
+"""Run the fuzz tests of each public interface in parts, with a seed for each part: `make fuzz`.
 
-A surface is a test of tests/fuzz. A part that fails shows the case that its test reduced, and is
-counted. What became of a part is kept in build/fuzz.json, so that a run that was interrupted can be
-taken up. The table is docs/validation/fuzz.md, written when every surface has all its cases.
+An interface is a test in tests/fuzz. A part that fails prints the reduced case of its test, and is
+counted. The results of the parts are stored in build/fuzz.json, so an interrupted run can be
+continued. The table docs/validation/fuzz.md is written once every interface has all its cases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def surfaces() -> list[str]:
 
 
 def tried(surface: str, seed: int, cases: int) -> dict[str, Any]:
-    """Try the cases of one part; they are refused, or taken, or one of them shows a fault."""
+    """Run the cases of one part; each is refused or accepted, or shows a fault."""
     start = time.time()
     run = pytest("-s", f"--hypothesis-seed={seed}", surface, cases=cases)
     if run.returncode:

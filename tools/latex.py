@@ -1,6 +1,6 @@
-"""Compile the LaTeX of every kind of table, and fail where one runs off the page: `make tables`.
+"""Compile the LaTeX of every kind of table, and fail if a table exceeds the page: `make tables`.
 
-Each table stands in an article at 10 pt, whose lines are 345 points wide and pages 550 high. Needs
+Each table is set in a 10 pt article with lines of 345 points and pages of 550 points. Needs
 pdflatex with adjustbox and booktabs (on Debian and Ubuntu texlive-latex-base,
 texlive-latex-recommended and texlive-latex-extra).
 """
@@ -26,7 +26,7 @@ import privrank as pr  # noqa: E402
 from privrank.results.tables import Table  # noqa: E402
 
 TOLERANCE = 1.0
-"""Points by which a line may be too wide."""
+"""Tolerance for the width of a line, in points."""
 
 MARK = "privrank table: "
 
@@ -39,7 +39,7 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 
 
 def document(tables: dict[str, Table]) -> str:
-    """Return an article with the tables, each announced in the log by its name."""
+    """Return an article with the tables; the log contains the name of each."""
     body = "\n".join(
         f"\\typeout{{{MARK}{name}}}\n{table.as_latex()}\n\\clearpage"
         for name, table in tables.items()
@@ -48,7 +48,7 @@ def document(tables: dict[str, Table]) -> str:
 
 
 def too_wide(log: str) -> list[tuple[str, float]]:
-    """Return which tables of a log have a line that is too wide, and by how many points."""
+    """Return the tables of a log with a line that is too wide, and the excess in points."""
     found, name = [], "before the first table"
     for line in log.splitlines():
         if line.startswith(MARK):
@@ -60,7 +60,7 @@ def too_wide(log: str) -> list[tuple[str, float]]:
 
 
 def too_high(log: str) -> list[str]:
-    """Return which tables of a log are longer than a page."""
+    """Return the tables of a log that are longer than a page."""
     found, name = [], "before the first table"
     for line in log.splitlines():
         if line.startswith(MARK):
@@ -181,7 +181,7 @@ def tables() -> dict[str, Table]:
 
 
 def main() -> None:
-    """Compile all tables in a folder of their own, and stop with a list of those too wide."""
+    """Compile all tables in a separate folder, and exit with a list of tables that are too wide."""
     if shutil.which("pdflatex") is None:
         raise SystemExit(
             "tools/latex.py needs pdflatex: on Debian and Ubuntu, sudo apt install "

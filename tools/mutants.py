@@ -60,18 +60,18 @@ AREAS = {
 }
 TESTS = "privacy mechanisms encode release models published util bradley_terry contracts local"
 RULES = "tests/contracts/test_architecture.py::test_data_classes_of_the_trusted_subpackages"
-"""Tests of modules as they are imported, whichever lines they execute."""
+"""Tests that run for every mutant of code at import."""
 WHOLE = {"privacy", "mechanisms", "encode"}
 """Areas for which slow tests are run as well."""
 SLOWEST, LONGEST, PATIENCE = 6.0, 24.0, 600
-"""Seconds of a test that is still run, of all tests of a mutant, and until a process is ended.
+"""Longest time in seconds of a test, of all tests of a mutant, and of a process.
 
-The first two are those of a processor; a mutant that takes three times as long is killed.
+The first two are processor times; a mutant that takes three times as long counts as killed.
 """
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """Return a number of the texts of files."""
+    """Return a hash of the texts of files."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(paths))).hexdigest()[:16]
 
 
@@ -90,7 +90,7 @@ def drawn(number: int, seed: int, asked: list[str]) -> list[Mutant]:
 
 
 class Kept:
-    """What was found out so far, in a file."""
+    """Results so far, stored in a file."""
 
     def __init__(self, name: str) -> None:
         self.path = BUILD / f"{name}.json"
@@ -98,14 +98,14 @@ class Kept:
         self.found = json.loads(self.path.read_text()) if self.path.exists() else {}
 
     def keep(self, key: str, value: Any) -> None:
-        """Write it down at once."""
+        """Store a result immediately."""
         self.found[key] = value
         self.path.with_suffix(".new").write_text(json.dumps(self.found))
         self.path.with_suffix(".new").replace(self.path)
 
 
 class Hunt:
-    """Runs in the place of the tests that pytest has collected."""
+    """Pytest plugin that runs the mutants instead of the collected tests."""
 
     def __init__(self, mutants: list[Mutant], workers: int) -> None:
         self.mutants, self.workers = mutants, workers
@@ -114,7 +114,7 @@ class Hunt:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Find out who executes what, then try the mutants."""
+        """Record which tests execute which lines, then run the mutants."""
         files = defaultdict(list)
         for item in session.items:
             fast = item.path.parent.name in WHOLE or not item.get_closest_marker("slow")
@@ -134,7 +134,7 @@ class Hunt:
         return True
 
     def try_all(self) -> None:
-        """Try all mutants of which nothing is known."""
+        """Run all mutants without a result."""
         texts = {path: digest([path]) for path in {one.path for one in self.mutants}}
         tests, known = digest(ROOT.glob("tests/**/*.py")), self.kept.found
         self.keys = {one: f"{one.key} | {one.start} {texts[one.path]}" for one in self.mutants}
@@ -150,8 +150,8 @@ class Hunt:
             print(f"{at}: {job[0].key}: {verdict} {by}", flush=True)
 
     def forked(self, jobs: Iterable[Any], work: Any, limit: int) -> Iterator[tuple[Any, Any]]:
-        """Yield each job with what work finds in a process of its own, None if that is ended."""
-        import resource  # as forks, not on every system
+        """Yield each job with its result in a separate process, None if the process was ended."""
+        import resource  # by fork, which not every system has
 
         waiting, running = iter(jobs), {}
         while True:
@@ -174,7 +174,7 @@ class Hunt:
                 return
             child, status = os.waitpid(-1, 0)
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)  # and what it has started
+                os.killpg(child, signal.SIGKILL)  # including its children
             answer = BUILD / str(child)
             assert status != 1 << 8, f"this could not be tried: {running[child]}"
             waited = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
@@ -183,7 +183,7 @@ class Hunt:
             answer.unlink(missing_ok=True)
 
     def run(self, names: list[str]) -> Iterator[tuple[str, bool]]:
-        """Run tests, and yield after each whether it has passed."""
+        """Run tests, and yield whether each has passed."""
         session = self.items[names[0]].session
         for name, following in zip(names, [*names[1:], None], strict=True):
             item, before = self.items[name], session.testsfailed
@@ -192,9 +192,9 @@ class Hunt:
             yield name, session.testsfailed == before
 
     def cover(self, names: list[str], sources: list[Path]) -> list[Any]:
-        """Return for each test its name, its seconds and the lines that it executes.
+        """Return the name, the seconds and the executed lines of each test.
 
-        A test that takes too long is broken off, and left out.
+        A test that takes too long is stopped and omitted.
         """
         import coverage
 
@@ -222,7 +222,7 @@ class Hunt:
         return [(*times[number], lines[number]) for number in times]
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that execute a mutant's lines, near and fast ones first."""
+        """Return the tests that execute a mutant's lines, near and fast tests first."""
         low, high = mutant.lines
         path, times = str(mutant.path), {}
         for _, seen in self.covered.found.values():
@@ -253,20 +253,20 @@ class Hunt:
 
 
 def without_threads() -> None:
-    """Skip what polars would do in a forked process, which waits for threads that are not there."""
+    """Skip polars' work in a forked process, which would wait for threads that do not exist."""
     import polars
 
     def skipped(*_: object, **__: object) -> NoReturn:
-        import pytest  # the code of a function reads the names of its own module
+        import pytest  # the code of a function uses the names of its own module
 
         pytest.skip("polars was imported before the fork")
 
-    # tests that hold a function call it by its code
+    # tests with a reference to a function run its code
     for function in (polars.from_pandas, polars.from_dict, polars.from_arrow):
         function.__code__ = skipped.__code__
     for kind in (polars.DataFrame, polars.LazyFrame, polars.Series):
         kind.__init__ = skipped
-    # what was built before the fork is not evaluated, either
+    # objects built before the fork are not evaluated either
     polars.LazyFrame.collect = polars.LazyFrame._collect_eager = skipped
     polars.LazyFrame.collect_batches = polars.DataFrame.to_pandas = skipped
 
@@ -280,7 +280,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def exchanged(mutant: Mutant) -> bool:
-    """Exchange the code of all functions of the module; whether that can be done."""
+    """Replace the code of all functions of the module; return whether this is possible."""
     whole = compile(mutant.text(), str(mutant.path), "exec")
     new = {(code.co_qualname, code.co_firstlineno): code for code in codes(whole)}
     done = False
@@ -295,7 +295,7 @@ def exchanged(mutant: Mutant) -> bool:
 
 
 def apart(mutant: Mutant, names: list[str]) -> tuple[str, str]:
-    """Run the tests in a copy of the tree, which is imported anew."""
+    """Run the tests in a copy of the tree, with fresh imports."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tree"
         shutil.copytree(

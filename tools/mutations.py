@@ -1,8 +1,8 @@
-"""All changes of one place in a module that a test should find, as text.
+"""All changes of one place in a module that a test should detect, as text.
 
-Comparisons are turned and widened, arithmetic is exchanged, numbers are one more and one less,
-conditions are negated, statements and what is raised are left out, the least is the most. Left
-alone are annotations, texts and messages, assertions and what is there for typing.
+Comparisons are reversed and widened, arithmetic operators are exchanged, numbers are increased and
+decreased by one, conditions are negated, statements and raised errors are omitted, and minimum and
+maximum are exchanged. Annotations, texts, messages, assertions and typing code are not changed.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ LEFT_OUT = (ast.Assert, ast.Import, ast.ImportFrom, ast.Global)
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: what stands from `start` to `end` becomes `new`.
+    """One change: the text from `start` to `end` becomes `new`.
 
-    `lines` are those of the statement, and `function` the name and line of the outermost function
-    whose body it is in; None where it is executed at import.
+    `lines` are the lines of the statement. `function` is the name and line of the outermost
+    function that contains it; None if it runs at import.
     """
 
     path: Path
@@ -72,17 +72,17 @@ class Mutant:
 
     @property
     def change(self) -> str:
-        """What is changed, in one line."""
+        """One-line description of the change."""
         old, new = (" ".join(text.split()) or "nothing" for text in (self.old, self.new))
         return f"{old} -> {new}"
 
     @property
     def key(self) -> str:
-        """What tells it from all other mutants, whatever stands above it in the file."""
+        """Identifier of the mutant, which does not depend on the text above it in the file."""
         return f"{self.path.parent.name}/{self.path.name} | {self.code} | {self.change}"
 
     def text(self) -> str:
-        """Return the text of the module with the change, on as many lines."""
+        """Return the text of the module with the change, with the same number of lines."""
         source = self.path.read_bytes()
         missing = "\n" * (self.old.count("\n") - self.new.count("\n"))
         changed = (self.new + missing).encode()
@@ -90,7 +90,7 @@ class Mutant:
 
 
 class _Finder:
-    """Walks a module, and notes each change."""
+    """Visitor that collects the changes of a module."""
 
     def __init__(self, path: Path, area: str) -> None:
         self.path, self.area, self.source = path, area, path.read_bytes()
@@ -132,12 +132,12 @@ class _Finder:
             self.note(start + seen.start(), start + seen.end(), other)
 
     def negate(self, test: ast.expr) -> None:
-        if not isinstance(test, ast.Compare):  # which is turned by its operator
+        if not isinstance(test, ast.Compare):  # whose operator is changed
             start, end = self.span(test)
             self.note(start, end, f"(not ({self.source[start:end].decode()}))")
 
     def statement(self, node: ast.stmt) -> None:
-        """Note the changes of a statement, and of what is in it."""
+        """Collect the changes of a statement and of its parts."""
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         body = getattr(node, "body", None)
         last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
@@ -180,7 +180,7 @@ class _Finder:
             self.statement(part)
 
     def expression(self, node: ast.AST) -> None:
-        """Note the changes of an expression."""
+        """Collect the changes of an expression."""
         if isinstance(node, ast.JoinedStr):
             return
         if isinstance(node, ast.Compare):
@@ -241,7 +241,7 @@ def _text(node: ast.AST) -> bool:
 
 
 def _typing(node: ast.stmt) -> bool:
-    """Whether a statement names a type, or only what a module exports."""
+    """Whether a statement only defines a type or the exports of a module."""
     if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
         return False
     return isinstance(node.value, ast.Subscript | ast.BinOp) and node.targets[0].id.istitle()

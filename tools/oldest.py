@@ -1,9 +1,9 @@
-"""Print the oldest versions that setup.cfg admits, as constraints for pip.
+"""Print the oldest versions that setup.cfg allows, as constraints for pip.
 
     python tools/oldest.py install_requires test docs
 
-Names the lists of requirements to read: install_requires, or an extra. The oldest versions have
-wheels for the oldest Python, so that this file runs under no other.
+The arguments are lists of requirements: install_requires, or an extra. The oldest versions have
+wheels for the oldest Python only, so the script requires this Python.
 """
 
 import configparser
@@ -34,7 +34,7 @@ def floors(config, wanted):
 
 
 def main(wanted):
-    """Print the constraints, or say which Python they are for."""
+    """Print the constraints, or the Python version that they are for."""
     config = configparser.ConfigParser()
     config.read(Path(__file__).parents[1] / "setup.cfg", encoding="utf-8")
     python = config["options"]["python_requires"].removeprefix(">=")

@@ -1,7 +1,7 @@
-"""A report on the example surveys, and on what their respondents prefer: ``make report``.
+"""Write a report on the preferences in the example surveys: ``make report``.
 
-Each survey has one ledger. What was released is archived as JSON in ``releases/`` of the output
-folder and read back from there, so that a second run spends nothing and writes the same report.
+Each survey has one ledger. Releases are archived as JSON in ``releases/`` of the output folder and
+read from there, so a second run uses no budget and writes the same report.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from privrank.results.tables import Table
 from privrank.topk import PrivateTopK
 from privrank.util.checks import PrivrankWarning
 
-# Size of the top set; fixed before any release was seen, as its p-value needs.
+# Size of the top set, fixed before any release, which its p-value requires.
 TOP = 2
 
-# That of each release: one of comparisons, one of rankings.
+# Epsilon of each release: one of comparisons, one of rankings.
 EPSILON = 1.0
 
-# What readers see in the place of codes.
+# Labels for the codes.
 LABELS = {
     "university": {"StGallen": "St. Gallen"},
     "immigration": {
@@ -73,7 +73,7 @@ def _stop(sentence: str) -> NoReturn:
 
 
 def _ledger(path: Path, survey: datasets.Survey) -> Budget:
-    """Return the survey's ledger, which keeps account and sets no limit."""
+    """Return the survey's ledger, which records fits and sets no limit."""
     if not path.exists() and any(path.parent.glob(f"{survey.name}-*.json")):
         _stop(
             f"{path.parent} holds releases but not their ledger {path.name}: restore it, "
@@ -87,7 +87,7 @@ def _ledger(path: Path, survey: datasets.Survey) -> Budget:
 
 
 def _read(path: Path, survey: datasets.Survey) -> Any:
-    """Return an archived result, which must be what the name of its file says."""
+    """Return an archived result, which must agree with the name of its file."""
     kind = BTLResult if "-worths-" in path.name else AggregationResult
     try:
         result: Any = from_json(path.read_text(encoding="utf-8"))
@@ -100,21 +100,21 @@ def _read(path: Path, survey: datasets.Survey) -> Any:
 
 
 def investigate(survey: datasets.Survey, store: Path) -> dict[str, Any]:
-    """Return results of a survey by heading: what the archive lacks is spent, and written there.
+    """Return results of a survey by heading; results missing in the archive are fitted and stored.
 
-    **Privacy.** The ledger is on disk: what a release costs is in the file before its noise is
-    drawn. When a run is cut short the ledger may overstate what was released, but never
+    **Privacy.** The ledger is on disk: the epsilon of a release is in the file before its noise is
+    drawn. If a run is interrupted, the ledger may overstate the released epsilon, but never
     understates it.
     """
     name, budget = survey.name.capitalize(), _ledger(store / f"{survey.name}.ledger", survey)
     results = []
     for what, fit in (("worths", _worths), ("consensus", _consensus)):
         path = store / f"{survey.name}-{what}-epsilon-{EPSILON:g}.json"
-        # paid for first, written whole, then read back: what is shown is what is archived
+        # fit, store, and read back: the report shows the archived result
         if not path.exists():
             print(f"{name}: {what} of {len(survey.students)} respondents, epsilon {EPSILON:g} ...")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PrivrankWarning)  # the summary says it too
+                warnings.simplefilter("ignore", PrivrankWarning)  # also in the summary
                 write(path, fit(survey, budget).to_json())
         results.append(_read(path, survey))
     worths, consensus = results
@@ -128,7 +128,7 @@ def investigate(survey: datasets.Survey, store: Path) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the report, given command line arguments other than those of the process."""
+    """Write the report; `arguments` replace the command-line arguments of the process."""
     parser = argparse.ArgumentParser(
         description="Analyse the example surveys under differential privacy, with secure noise, "
         "and write one HTML page. Releases are archived in the output folder and used again, so "

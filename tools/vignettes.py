@@ -1,12 +1,12 @@
-"""Run vignettes and write each of them as one HTML page that needs no network.
+"""Run vignettes and write each of them as an HTML page that needs no network.
 
     python tools/vignettes.py vignettes/*.py --out build/vignettes
 
 A vignette is a py:percent script: `# %%` starts a cell of code, `# %% [markdown]` one of text.
 It runs in a kernel of the interpreter that runs this file, with the privrank of this checkout,
 and a figure or table that ends a cell is shown. Formulas between dollar signs become MathML.
-One that fails leaves no page and does not stop the others: it is named at the end, and the exit
-status is 1.
+A vignette that fails leaves no page and does not stop the others. It is named at the end, and the
+exit status is 1.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from pygments.formatters import HtmlFormatter
 ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT = 600  # seconds that a cell may take
 
-sys.path.insert(0, str(ROOT))  # the checkout that this file belongs to, installed or not
+sys.path.insert(0, str(ROOT))  # the checkout of this file, installed or not
 from privrank.results.tables import render as page  # noqa: E402
 
 STYLE = """
@@ -49,16 +49,16 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((?!\w+:)([^)\s]+)\)")
 DISPLAYED = re.compile(r"\$\$(.+?)\$\$", flags=re.S)
 INLINE = re.compile(r"(?<![\\$])\$([^$\n]+?)\$")
-# Python prefixes a warning with the file and line that raised it, which says nothing to a reader
+# Python prefixes a warning with its file and line, which readers do not need
 WARNED_AT = re.compile(r"^\S*[/\\][^\n:]*:\d+: ", flags=re.M)
 
 
 class Failure(Exception):
-    """A vignette did not run to its end: one line that names it and says why."""
+    """Raised if a vignette fails, with one line that names it and the reason."""
 
 
 def kernel(folder):
-    """A kernel of this very interpreter, whichever other kernels are registered."""
+    """A kernel of this interpreter, regardless of registered kernels."""
     home = folder / "kernels" / "vignette"
     home.mkdir(parents=True)
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -70,10 +70,10 @@ def kernel(folder):
 
 
 def execute(script):
-    """The script as a notebook with its outputs; prints the traceback of a cell that raises."""
+    """Return the script as a notebook with outputs; print the traceback of a failing cell."""
     notebook = jupytext.read(script, fmt="py:percent")
     for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"  # the default is random, and would differ in every page
+        cell.id = f"cell-{number}"  # the default is random and would differ between runs
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
@@ -102,15 +102,15 @@ def execute(script):
 
 
 def heading(script):
-    """The first heading of a script, or its name if it has none."""
+    """Return the first heading of a script, or its name if it has none."""
     found = re.search(r"^# # (.+)$", script.read_text(encoding="utf-8"), flags=re.M)
     return found[1] if found else script.stem
 
 
 def each(write, pages):
-    """Write the page of each script in a mapping; returns a line for each that failed.
+    """Write the page of each script in a mapping; return a line for each that failed.
 
-    The page of an earlier run is taken away first, so that what is there was made by this one.
+    The page of an earlier run is deleted first, so every existing page is of this run.
     """
     failures = []
     for script, target in pages.items():
@@ -123,7 +123,7 @@ def each(write, pages):
 
 
 def take_formulas(notebook):
-    """Put a word for each formula of the text; returns what the words stand for."""
+    """Replace each formula of the text by a word; return the formula of each word."""
     formulas = {}
 
     def word(display):
@@ -142,7 +142,7 @@ def take_formulas(notebook):
 
 
 def relinked(text):
-    """The text with links to pages of vignettes; other files of the repository have none here."""
+    """Return the text with links to pages of vignettes; other files have no page."""
 
     def link(match):
         other = re.fullmatch(r"(\w+)\.py", match[2])
@@ -152,7 +152,7 @@ def relinked(text):
 
 
 def render(notebook, title):
-    """The notebook as a page."""
+    """Return the notebook as a page."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = relinked(cell.source)

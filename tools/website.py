@@ -2,11 +2,11 @@
 
     python tools/website.py --out build/site
 
-The pages of docs/ are copied beside those that are made here: a tutorial of each vignette with what
-it prints and draws, the gallery of these figures, and a page of each public name. Sphinx reads the
-copy and must not warn. Then all links of the pages are followed within the site, and whatever a
-page would load from elsewhere is an error: the site has to work without a network. A vignette that
-fails leaves no page and no link to one; it is named at the end, and the exit status is 1.
+The pages of docs/ are copied together with generated pages: a tutorial of each vignette with its
+output and figures, the gallery of these figures, and a page of each public name. Sphinx builds the
+copy without warnings. Then all links of the pages are checked within the site. Loading anything
+from other sites is an error, because the site must work without a network. A vignette that fails
+leaves no page and no link to one; it is named at the end, and the exit status is 1.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import jupytext
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # of this checkout, installed or not
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # the modules of this checkout, installed or not
 import privrank  # noqa: E402
 from privrank.hypotheses.effects import DetectableEffect  # noqa: E402
 from privrank.hypotheses.nulls import Null  # noqa: E402
@@ -55,7 +55,7 @@ GROUPS = {
     "About": ["Related software <compared>", "changelog", "cite", "licences", "contributing"],
 }
 
-# Pages whose sources lie outside of docs/.
+# Pages whose sources are outside docs/.
 OUTSIDE = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "CODE_OF_CONDUCT.md"}
 
@@ -79,11 +79,11 @@ SPREAD = "guides"
 READ = ("planning", "university", "immigration", "covariates", "uniformity", "groups")
 READ += ("last_year", "consensus", "rankings_worths", "leaderboard", "sites", "local")
 
-# Bases with a page of their own: pages of their subclasses name what they inherit, with links. Its
-# examples are of one protocol, or one plan, and would contradict the page of another.
+# Base classes with their own pages: pages of subclasses list inherited members, with links. The
+# examples of a base class are about one protocol or plan and would not fit another one's page.
 BASES = (Protocol, Asking, Power)
 
-# What one reads of a result before all else, in this order, as far as it has it.
+# Members of a result that come first, in this order, if it has them.
 FIRST = ("params", "bse", "selected", "order", "consensus", "statistic", "pvalue", "reject")
 FIRST += ("effect", "pvalues", "conf_int", "ranks", "rank_conf_int", "borda", "pairwise")
 FIRST += ("summary", "to_frame", "plot")
@@ -106,7 +106,7 @@ NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
 
 def sources():
-    """The source in the repository of each page that is not made of docstrings, by its name."""
+    """Return the repository source of each page that is not made from docstrings."""
     found = {
         path.relative_to(DOCS).with_suffix("").as_posix(): path
         for path in sorted(DOCS.rglob("*.md"))
@@ -117,7 +117,7 @@ def sources():
 
 
 def relinked(text, page, pages):
-    """The text with links, and with paths and public names, that lead to pages of the site."""
+    """Return the text with links, paths and public names that lead to pages of the site."""
     source, names = pages[page], names_of_pages()
     places = {path: name for name, path in pages.items()}
 
@@ -148,14 +148,14 @@ def relinked(text, page, pages):
 
 
 def aligned(text):
-    """The text with columns of numbers aligned to the right, and tables without empty columns."""
+    """Return the text with numbers aligned to the right and without empty columns of tables."""
     parts = FENCED.split(text)
     parts[::2] = [TABLE.sub(lambda match: aligned_table(match[0]), part) for part in parts[::2]]
     return "".join(parts)
 
 
 def aligned_table(table):
-    """A table of Markdown, as :func:`aligned` has it."""
+    """Return a table of Markdown, as :func:`aligned` has it."""
     rows = [CELL.split(line.strip())[1:-1] for line in table.splitlines()]
     head, _, *body = rows
     if not body or any(len(row) != len(head) for row in rows):
@@ -169,32 +169,32 @@ def aligned_table(table):
 
 
 def toctree(names, caption=""):
-    """A hidden table of contents, which the theme shows in the side bar."""
+    """Return a hidden table of contents, which the theme shows in the side bar."""
     options = [":hidden:", f":caption: {caption}" if caption else ""]
     lines = ["```{toctree}", *filter(None, options), "", *names, "```"]
     return "\n" + "\n".join(lines) + "\n"
 
 
 def listing(names, pages):
-    """A list of pages by their headings."""
+    """Return a list of pages by their headings."""
     rows = [(name, first_heading(pages[name])) for name in names]
     return "".join(f"- [{title}](/{name}.md)\n" for name, title in rows)
 
 
 def first_heading(path):
-    """The heading of a page of Markdown or of a vignette."""
+    """Return the heading of a Markdown page or of a vignette."""
     if path.suffix == ".py":
         return heading(path)
     return re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), flags=re.M)[1]
 
 
 def named_in(line):
-    """The page that a line of a table of contents names."""
+    """Return the page that a line of a table of contents names."""
     return re.sub(r"^.*<(.+)>$", r"\1", line).lstrip("/")
 
 
 def below(pages):
-    """The pages that each index page lists, by the name of the index page."""
+    """Return the pages that each index page lists, by the name of the index page."""
     found = {}
     for index, patterns in BELOW.items():
         listed = []
@@ -209,7 +209,7 @@ def below(pages):
 
 
 def place_of(name):
-    """The position of a tutorial in the list of tutorials; 0 for all other pages."""
+    """Return the position of a tutorial in the list of tutorials; 0 for other pages."""
     if not name.startswith("tutorials/"):
         return 0
     return (*READ, Path(name).name).index(Path(name).name)
@@ -237,7 +237,7 @@ TASKS = {
 
 
 def public():
-    """Public objects by task and full name, with the objects that their methods return.
+    """Return public objects by task and full name, with the objects that methods return.
 
     The latter are documented although they have no short name.
     """
@@ -263,26 +263,26 @@ def public():
 
 
 def bases():
-    """The bases with a page of their own, by full name."""
+    """Return the base classes with their own pages, by full name."""
     return {f"{one.__module__}.{one.__name__}": one for one in BASES}
 
 
 @cache
 def names_of_pages():
-    """The page of each public name as it is written after `pr.`."""
+    """Return the page of each public name, written as after `pr.`."""
     objects = [name for group in public().values() for name in group]
     return {name.removeprefix("privrank."): f"api/{name}" for name in objects}
 
 
 def read_first(result):
-    """What one reads first of a class of results, with what it is; fields are in its docstring."""
+    """Return the first members of a class of results; fields are in its docstring."""
     found = {name: inspect.getattr_static(result, name, None) for name in FIRST}
     words = {property: "property", FunctionType: "method"}
     return {name: words[type(value)] for name, value in found.items() if type(value) in words}
 
 
 def members(kind):
-    """The public methods and properties of a class with their summary lines, main ones first."""
+    """Return the public methods and properties of a class with summary lines, main ones first."""
     found = {}
     for base in kind.__mro__:
         own = vars(base) if base.__module__.startswith("privrank") else {}
@@ -297,7 +297,7 @@ def members(kind):
 
 
 def overview(name, value):
-    """A table of the methods and properties of a class, one line for each."""
+    """Return a table of the methods and properties of a class, one line for each."""
     lines = members(value)
     if len(lines) < MIN_OVERVIEW:
         return []
@@ -310,7 +310,7 @@ def overview(name, value):
 
 
 def inherited(kind):
-    """What a class has unchanged from bases with a page of their own, by the base's full name."""
+    """Return unchanged members inherited from base classes with their own pages, by base."""
     found, seen = {}, {*vars(kind), *getattr(kind, "__dataclass_fields__", ())}
     pages = {base: name for name, base in bases().items()}
     for base in kind.__mro__[1:]:
@@ -322,12 +322,12 @@ def inherited(kind):
 
 
 def rubric(title):
-    """A heading within the description of a class."""
+    """Return a heading within the description of a class."""
     return [f"   .. rubric:: {title}", ""]
 
 
 def described(name, value):
-    """The page of a public object, which Sphinx fills from its docstring."""
+    """Return the page of a public object, which Sphinx fills from its docstring."""
     module, _, last = name.rpartition(".")
     if inspect.isclass(value) and issubclass(value, BaseException):
         directive = [f".. autoexception:: {last}"]
@@ -349,7 +349,7 @@ def described(name, value):
         for base, names in shared.items():
             links = ", ".join(f":obj:`~{base}.{one}`" for one in names)
             directive += ["", *rubric("Inherited"), f"   Of :doc:`/api/{base}`: {links}.", ""]
-            # places for what docstrings of the class refer to
+            # targets for references in docstrings of the class
             for one in names:
                 function = isinstance(inspect.getattr_static(value, one), FunctionType)
                 word = "method" if function else "attribute"
@@ -363,7 +363,7 @@ def described(name, value):
 
 
 def reference():
-    """The pages of the API reference by name, the list of all first."""
+    """Return the pages of the API reference by name, beginning with the list of all."""
     pages, rows = {}, ["API reference", "=============", "", "``import privrank as pr``", ""]
     rows += ["The example of a method continues the example of its class.", ""]
     order = ["", ".. toctree::", "   :hidden:", ""]
@@ -384,14 +384,14 @@ def reference():
 
 
 def fenced(text, language, name=""):
-    """A block of code or of output, under a class of its own if it is named."""
+    """Return a block of code or output, with a class if it is named."""
     fence = "`" * 5
     block = f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
     return f"::::{{container}} {name}\n{block}::::\n" if name else block
 
 
 def shown(output, caption, picture):
-    """An output of a cell as Markdown; `picture` stores a figure and returns its name."""
+    """Return an output of a cell as Markdown; `picture` stores a figure and returns its name."""
     if output.output_type == "stream":
         error = output.name == "stderr"
         text = WARNED_AT.sub("", output.text) if error else output.text
@@ -436,9 +436,9 @@ def tutorial(script, page):
 
 
 def tutorials(out):
-    """Run the vignettes of which there is no page that is newer than what it is made from.
+    """Run the vignettes without a page that is newer than its sources.
 
-    Returns a line for each that failed.
+    Return a line for each that failed.
     """
     out.mkdir(parents=True, exist_ok=True)
     tools = [Path(__file__), Path(__file__).with_name("vignettes.py")]
@@ -456,7 +456,7 @@ def tutorials(out):
 
 
 def gallery(made):
-    """A grid of the figures of the tutorials, each with its caption and the way to its section."""
+    """Return a grid of the tutorials' figures, with their captions and links to their sections."""
     cells = []
     for page in sorted(made.glob("*.md")):
         text = re.sub(r"^`{5}.*?^`{5}$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
@@ -473,7 +473,7 @@ def gallery(made):
 
 
 def assemble(folder, made=None):
-    """Write all that Sphinx reads into a folder; without tutorials unless they are `made`."""
+    """Write all input of Sphinx into a folder; without tutorials unless they are `made`."""
     pages = sources()
     if made:
         pages = {
@@ -503,14 +503,14 @@ def assemble(folder, made=None):
 
 
 class Links(HTMLParser):
-    """What a page links to and loads, and the names of its own places."""
+    """The links and loaded files of a page, and its own anchors."""
 
     def __init__(self):
         super().__init__()
         self.links, self.loads, self.places = [], [], set()
 
     def handle_starttag(self, tag, attributes):
-        """Note the addresses and names of one tag."""
+        """Collect the addresses and anchors of one tag."""
         values = dict(attributes)
         self.places |= {values[key] for key in ("id", "name") if values.get(key)}
         if tag == "a" and values.get("href"):
@@ -520,7 +520,7 @@ class Links(HTMLParser):
 
 
 def faults(out):
-    """Links of the built pages that lead nowhere within the site, and loads from elsewhere."""
+    """Return links of the built pages that are broken within the site, and external files."""
     pages = {}
     for path in sorted(out.rglob("*.html")):
         pages[path.resolve()] = page = Links()

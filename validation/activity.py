@@ -1,10 +1,10 @@
-"""Voters of very unequal activity, whose rows are drawn: bias, coverage and width by bound.
+"""Voters with very unequal activity and sampled rows: bias, coverage and width by bound.
 
-A voter casts a number of votes that has a Zipf distribution, cut at 1,000, each between two items
-at random, with repeats. Homogeneous voters share one order; otherwise those with more than ten
-votes have the opposite worths. The target at a bound are the worths that fit the expected answers
-if every voter weighs as many votes as are kept of theirs, which the bound and the distribution of
-activity decide. Under `distinct_pairs` one vote of each pair is kept first.
+The number of votes of a voter has a Zipf distribution truncated at 1,000. Each vote is between two
+random items, with repeats. Homogeneous voters share one order; in the other cells voters with more
+than ten votes have the opposite worths. The target at a bound is the worths that fit the expected
+answers with each voter weighted by the number of kept votes, which the bound and the distribution
+of activity determine. Under `distinct_pairs` one vote of each pair is kept first.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def probability(difference: np.ndarray) -> np.ndarray:
 
 
 def active_share(bound: int) -> float:
-    """Return the share of kept votes that active voters cast."""
+    """Return the fraction of kept votes from active voters."""
     kept = SHARES * np.minimum(VOTES, bound)
     return float(kept[VOTES > ACTIVE].sum() / kept.sum())
 
 
 @cache
 def target(opposed: bool, bound: int) -> np.ndarray:
-    """Return the worths that fit the expected answers at a bound, all pairs met equally often."""
+    """Return the worths that fit the expected answers at a bound, with equally frequent pairs."""
     share = active_share(bound) if opposed else 0.0
     apart = WORTHS[FIRST] - WORTHS[SECOND]
     wins = (1.0 - share) * probability(apart) + share * probability(-apart)
@@ -72,7 +72,7 @@ def votes(rng: np.random.Generator, opposed: bool) -> pd.DataFrame:
 def one(
     rng: np.random.Generator, opposed: bool, bound: int, epsilon: float, distinct: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return estimates, whether the interval of each pair holds, and widths; NaN where withheld."""
+    """Return estimates, coverage of each pair's interval, and widths; NaN if withheld."""
     fit = pr.PrivateBTL(
         votes(rng, opposed),
         items=NAMES,
@@ -102,7 +102,7 @@ def main() -> None:
         out = study.replicate(one, replicates, *cell, cell=1100 + number)
         estimates, held, widths = (np.array(part) for part in zip(*out, strict=True))
         true = target(opposed, bound)
-        # of the largest difference, between the first item and the last
+        # the largest difference, between the first item and the last
         errors = estimates[:, 0] - estimates[:, -1] - (true[0] - true[-1])
         bias, error = study.mean_and_error(errors[~np.isnan(errors)])
         _, floor = study.least(held == 1.0)

@@ -1,7 +1,7 @@
 """Rank aggregation: do intervals cover?
 
-Rankings come from a Mallows model, whose items stand at equal distances, or from Plackett-Luce
-models with log worths drawn anew from a normal distribution for each replicate.
+Rankings are drawn from a Mallows model with equally spaced items, or from Plackett-Luce models
+whose log worths are drawn from a normal distribution in each replicate.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CELLS = (
 
 
 def drawn(rng: np.random.Generator, m: int, n: int, family: str, spread: float):
-    """Return rankings and the true pair fractions; items stand in their true order."""
+    """Return rankings and the true pairwise fractions; items are in their true order."""
     if family == "Plackett-Luce":
         worths = np.sort(rng.normal(scale=spread, size=m))[::-1]
         scores = worths + rng.gumbel(size=(n, m))
@@ -90,7 +90,7 @@ def statements(rng, m, n, model, epsilon, delta, method):
 
 
 def facts(cell: tuple, found: list) -> dict:
-    """Return what a row begins with."""
+    """Return the first columns of a row."""
     m, n, model, epsilon, delta, method = cell
     return {
         "items": m,

@@ -1,17 +1,18 @@
-"""Rank aggregation: what does `auto` lose beside every other release, and do ranks hold?
+"""Rank aggregation: the loss of `auto` relative to all other releases, and coverage of rank sets.
 
-Orders. Every release with every rule, with and without a delta, is a rival of `auto`: Borda totals
-with K-norm or Gaussian noise; pairs with cube or Gaussian noise, and of the same noisy pairs the
-order of Borda, of EB-Kemeny and, up to 15 items, of Kemeny; KwikSort, and up to 7 items the
-exponential mechanism. All see the same data and, where a release is the same, the same noise.
-Excess is the number of disagreements beyond the least, in percent of all pairs, on the sample. The
-least is proven where no cycle of majorities has more than 14 items. Elsewhere it is the best found.
+Orders. `auto` is compared with every release and every rule, with and without a delta: Borda totals
+with K-norm or Gaussian noise; pairs with cube or Gaussian noise, with the orders of Borda,
+EB-Kemeny and, up to 15 items, Kemeny from the same noisy pairs; KwikSort; and up to 7 items the
+exponential mechanism. All methods use the same data and, for the same release, the same noise.
+Excess is the number of disagreements above the minimum, in percent of all pairs, on the sample. The
+minimum is proven if no cycle of majorities has more than 14 items. In all other cases it is the
+best order found.
 
-Ranks. In how many surveys do all 95 % intervals hold at once, and how many pairs do they order?
+Ranks. The fraction of surveys in which all 95% rank sets cover, and the number of ordered pairs.
 
-Rankings are of a Mallows model; of two camps, Mallows rankings with phi .5 and a share of their
-reverses; of Plackett-Luce models with one item far ahead, or with items in three clumps; lists of
-the best ten, the others left out; or a fair coin between two items at the two ends. With
+Rankings are from a Mallows model; from two camps, Mallows rankings with phi 0.5 and a fraction of
+their reverses; from Plackett-Luce models with one item far ahead, or with items in three clusters;
+top-10 lists; or a fair coin that exchanges the two items at the ends. With
 PRIVRANK_SURVEYS=<folder> in the environment the study also reads sushi.csv of that folder (rankings
 as ranks, one column per item).
 """
@@ -41,9 +42,9 @@ from privrank.release.survey import Sample
 COMMAND = "python validation/aggregation_orders.py"
 DELTA = 1e-6
 EPSILONS = (0.1, 0.5, 2.0)
-EXACT, FEW = 15, 7  # items up to which Kemeny's order of noise, and an exponential draw, are rivals
+EXACT, FEW = 15, 7  # largest numbers of items for Kemeny and the exponential mechanism
 LISTED = 10
-DRAWS = 5  # of noise for every data set
+DRAWS = 5  # draws of the noise for every data set
 LAWS = (
     ("Mallows", 0.5),
     ("Mallows", 0.8),
@@ -55,7 +56,7 @@ LAWS = (
     ("best ten", 0.9),
 )
 SELDOM = (("Mallows", 0.95), ("one ahead", 3.0), ("best ten", 0.9))
-# items, rankings, share of the replicates, models
+# items, rankings, fraction of the replicates, models
 SIZES = (
     (3, 50, 5, LAWS),
     (3, 1000, 5, LAWS),
@@ -126,7 +127,7 @@ def model_of(distribution: str, ranks: np.ndarray) -> pr.PrivateRankAggregation:
 
 
 def orders(rng: np.random.Generator, distribution: str, value: float, m: int, n: int) -> list[dict]:
-    """Return the excess of every rival on one data set, for several draws of the noise."""
+    """Return the excess of every method on one data set, for several draws of the noise."""
     ranks, _ = drawn(rng, distribution, value, m, n)
     steps, n = (2 if distribution == "best ten" else 1), len(ranks)
     if distribution == "best ten":
@@ -135,10 +136,10 @@ def orders(rng: np.random.Generator, distribution: str, value: float, m: int, n:
         )
     else:
         counts = pair_count_values(ranks)
-    best = kemeny(counts, time_limit=0.0).score  # the programme would hang on the machine's speed
+    best = kemeny(counts, time_limit=0.0).score  # no limit by machine speed
     found = [noisy_orders(rng, counts, m, n, steps) for _ in range(DRAWS)]
     scores = [{k: weight_against(order, counts) for k, order in one.items()} for one in found]
-    # beyond subsets of items the least score is not proven: the best that was found stands for it
+    # the minimum score of larger components is not proven: use the best order found
     least = min(best, *(min(one.values()) for one in scores))
     unit = 100.0 / (n * steps * m * (m - 1) / 2)
     return [{k: unit * (score - least) for k, score in one.items()} for one in scores]
@@ -151,13 +152,13 @@ def planned(m: int, n: int, steps: int, method: str, epsilon: float, delta: floa
 
 
 def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
-    """Return the order of every rival, by epsilon, name and whether it takes a delta."""
+    """Return the order of every method, by epsilon, name and whether it uses a delta."""
     tie, upper, out = tuple(rng.permutation(m).tolist()), np.triu_indices(m, 1), {}
     totals = counts.sum(axis=0) + n * steps
     for epsilon in EPSILONS:
         for noise, delta in (("cube", 0.0), ("Gaussian", DELTA)):
             distribution = planned(m, n, steps, "kemeny", epsilon, delta).parts[PAIRS].noise
-            if delta and type(distribution).__name__ == "CubeNoise":  # it is the smaller noise here
+            if delta and type(distribution).__name__ == "CubeNoise":  # this noise is smaller here
                 continue
             pairs = pair_matrix(distribution.draw(counts[upper], rng) / (n * steps))
             for rule in ("EB-Kemeny", "Borda", *(["Kemeny"] if m <= EXACT else [])):
@@ -179,7 +180,7 @@ def noisy_orders(rng, counts, m: int, n: int, steps: int) -> dict:
 
 
 def chosen(m: int, n: int, steps: int, epsilon: float, delta: float) -> str:
-    """Return the name of what `auto` does at these public numbers."""
+    """Return the name of the method that `auto` selects at these public numbers."""
     plan = planned(m, n, steps, "auto", epsilon, delta)
     noise = {"CubeNoise": "cube", "PermutohedronNoise": "K-norm", "DiscreteGaussian": "Gaussian"}
     kind, name = ("pairs", PAIRS) if PAIRS in plan.parts else ("totals", TOTALS)
@@ -187,7 +188,7 @@ def chosen(m: int, n: int, steps: int, epsilon: float, delta: float) -> str:
 
 
 def compared(distribution: str, value: float, m: int, n: int, found: list[list[dict]]):
-    """Return the rows of one cell, and of those rivals that lose clearly less than `auto`."""
+    """Return the rows of one cell, and the methods with a clearly smaller loss than `auto`."""
     means = [{k: float(np.mean([one[k] for one in draws])) for k in draws[0]} for draws in found]
     rows, losses, excesses = [], [], {}
     for delta, epsilon in product((0.0, DELTA), EPSILONS):
@@ -231,7 +232,7 @@ def compared(distribution: str, value: float, m: int, n: int, found: list[list[d
 
 
 def ranks(rng: np.random.Generator, distribution: str, value: float, m: int, n: int) -> dict:
-    """Return, for every release and target, if all intervals hold and the share of known pairs."""
+    """Return, for every release and target, whether all intervals cover and the ordered pairs."""
     data, level = drawn(rng, distribution, value, m, n)
     model, out = model_of(distribution, data), {}
     first = 1 + (level[None, :] < level[:, None]).sum(axis=1)

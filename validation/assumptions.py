@@ -1,31 +1,33 @@
-"""What comes about where an assumption that summaries name does not hold, and with its remedy.
+"""Consequences of violated assumptions, and of their remedies.
 
-A test's number is how often it rejects at level .05 although there is nothing to find, an
-interval's is its coverage at 95 %.
+For tests the table gives the rate of rejection of a true null hypothesis at level 0.05, and for
+intervals the coverage at 95%.
 
-Classes: 30 classes of 30 pupils; each class has an answer, or a ranking, of its own, drawn
-uniformly, which every pupil gives with probability sqrt(.13), so that two pupils of a class agree
-for that reason in 13 % of cases. All classes are alike in distribution; for closeness half of them
-are in each group. Remedy: `respondent=` is the class.
+Classes: 30 classes of 30 pupils. Each class has its own answer or ranking, drawn uniformly. Every
+pupil gives it with probability sqrt(0.13), so two pupils of a class agree for this reason in 13% of
+cases. All classes have the same distribution; for closeness half of them are in each group. Remedy:
+the class as `respondent`.
 
-Left out: 300 respondents compare all pairs of four items of equal worth, in a private design; a
-vote against the first item is left out with probability .3. The interval of its worth.
+Missing answers: 300 respondents compare all pairs of four items of equal worth, in a private
+design. A vote against the first item is missing with probability 0.3. Coverage of the interval of
+its worth.
 
-Camps: 65 % of 2,000 respondents have worths 1.5, .5, -.5, -1.5, the others the opposite; each
-compares all pairs. The `pairwise()` interval of the pair covered least. Remedy: the fraction of the
-pair in rankings by the same people, released.
+Camps: 65% of 2,000 respondents have worths 1.5, 0.5, -0.5, -1.5, the others the opposite; each
+compares all pairs. Coverage of the `pairwise()` interval of the worst pair. Remedy: the released
+pairwise fraction in rankings by the same people.
 
-Silent: of 1,000 respondents in the local model those who rank the first of four items last two
-places send no report with probability .5. The interval of its Borda score.
+Missing reports: 1,000 respondents in the local model. Respondents who rank the first of four items
+third or fourth send no report with probability 0.5. Coverage of the interval of its Borda score.
 
-Chosen: 1,000 respondents whose worths of four items vary by a standard normal number choose the
-pair of the two items whose worths they feel to be furthest apart. The interval of the first worth.
+Chosen pairs: 1,000 respondents, whose worths of four items vary by a standard normal number, choose
+the pair of items with the largest difference of their utilities. Coverage of the interval of the
+first worth.
 
-Scatter: 12 items, whose worths have standard deviation .5 and nothing to do with the covariate;
+Scatter: 12 items, whose worths have standard deviation 0.5 and do not depend on the covariate;
 1,000 respondents with 15 comparisons. The test of its coefficient.
 
-Estimated null: shares of five categories from 500 answers as the null of 500 answers of the same
-distribution.
+Estimated null: the shares of five categories in 500 answers are the null of a test of 500 answers
+from the same distribution.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ ORDERS = np.array(list(itertools.permutations((1, 2, 3, 4))))
 
 
 def inside(limits: pd.DataFrame | pd.Series, value: float, row: str | None = None) -> bool:
-    """Return whether an interval holds a value."""
+    """Return whether an interval contains a value."""
     low, high = limits.loc[row, ["lower", "upper"]] if row is not None else limits
     return bool(low <= value <= high)
 
@@ -155,7 +157,7 @@ def chosen(rng: np.random.Generator, remedy: bool) -> bool:
 
 
 def marginal() -> np.ndarray:
-    """Return the worths that fit the answers where every pair is asked equally often."""
+    """Return the worths that fit the answers if every pair is asked equally often."""
     if not _KEPT:
         rng = np.random.default_rng(1)
         first, second = np.array(PAIRS).T

@@ -1,8 +1,8 @@
 """Privacy losses of every class, method, unit and noise on neighbours, against what is claimed.
 
-Losses are computed where the distribution of what is released is known, else measured
-(`audit_losses.py`): a computed loss, or a lower bound at 99 %, may not exceed the claim. Last come
-faults that were planted on purpose, each of which has to be caught.
+Losses are computed if the distribution of the release is known, and measured if it is not
+(`audit_losses.py`). A computed loss, or a lower bound at 99%, must not exceed the claim. The last
+rows have deliberate faults, each of which must be detected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from privrank.release import parts
 
 DELTA = 1e-3
 ROOM = 1e-6
-"""Relative room for the rounding of a loss, and for the 2^-26 of K-norm noise."""
+"""Relative tolerance for the rounding of a loss, and for the 2^-26 of K-norm noise."""
 
 ITEMS = ["a", "b", "c"]
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -41,7 +41,7 @@ PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 def compared(answers: Sequence[int], others: int = 7) -> pd.DataFrame:
-    """Comparisons of respondents on all pairs; those of the first are given, missing as None."""
+    """Comparisons of respondents on all pairs; answers of the first are given, missing as None."""
     rows = [(0, *pair, answer) for pair, answer in zip(PAIRS, answers, strict=True)]
     rows += [
         (who, *pair, 1 if (who + place) % 2 else -1)
@@ -52,7 +52,7 @@ def compared(answers: Sequence[int], others: int = 7) -> pd.DataFrame:
 
 
 def single(answer: tuple[tuple[str, str], int], others: int = 12) -> pd.DataFrame:
-    """Comparisons that are units of their own; the first is given."""
+    """Comparisons as units; the first is given."""
     rows = [(*answer[0], answer[1])]
     rows += [(*PAIRS[k % 3], 1 if k % 2 else -1) for k in range(others)]
     return pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
@@ -73,13 +73,13 @@ def ranked(ranks: Sequence[int], others: int = 9) -> pd.DataFrame:
 
 
 def equal(ranks: Sequence[int], others: int = 9) -> pd.DataFrame:
-    """Rankings that are all alike, but for the first."""
+    """Rankings that are all equal, except the first."""
     first = list(range(1, len(ranks) + 1))
     return pd.DataFrame([ranks, *[first] * others], columns=list("abcd")[: len(ranks)])
 
 
 def chosen(choice: str, others: int = 11) -> pd.Series:
-    """Choices, the first of which is given; most of the others are alike."""
+    """Choices, the first of which is given; most of the others are equal."""
     return pd.Series([choice, *(["a"] * 8 + ["b", "c", "b"])[:others]])
 
 
@@ -147,7 +147,7 @@ def uniformity(ranks: Any, make: Callable[[Any], Any] = equal) -> Any:
 
 
 def crowd(ranks: Any, alike: int = 60) -> Any:
-    """Rankings as many as the bits of a paper need, some of them alike: neither few nor most."""
+    """Rankings in the number that the bits of a paper need, some of them equal."""
     frame = ranked(ranks, 1999)
     frame.iloc[1 : 1 + alike] = [1, 2, 3, 4]
     return pr.UniformityTest(frame)
@@ -189,7 +189,7 @@ FEW = {"draws": 99}
 
 
 def known() -> list[Claim]:
-    """Claims about statistics with additive noise, and bits, of which the loss is computed."""
+    """Claims about statistics with additive noise, and about bits, whose losses are computed."""
     made = []
     for noise, (design, more) in product(NOISES, {"private": {}, "public": PUBLIC}.items()):
         options = {"method": "counts", "noise": noise}
@@ -272,7 +272,7 @@ def known() -> list[Claim]:
 
 
 def unknown() -> list[Claim]:
-    """Claims of which the distribution is not written down; two neighbours are released often."""
+    """Claims without a known distribution; two neighbours are released many times."""
     few, ends = {"permutations": 39}, [LONG[0], LONG[1]]
     swapped = [("a", "u"), ("b", "u")]
     moved, private = [("b", "u"), ("b", "v")], partial(shared, labels="private")
@@ -328,9 +328,13 @@ def half_the_scale() -> Any:
     return mock.patch.object(DiscreteLaplace, "calibrate", half)
 
 
+def _unpaid(epsilon: float, shares: dict[str, float], main: str) -> dict[str, float]:
+    return {main: epsilon} | {name: epsilon * share for name, share in shares.items()}
+
+
 def unpaid() -> Any:
-    """All of epsilon goes to the main part, and the others get theirs beside it."""
-    whole = mock.Mock(side_effect=lambda epsilon, parts, main: {main: epsilon, **parts})
+    """All of epsilon is used for the main part, in addition to the shares of the others."""
+    whole = mock.Mock(side_effect=_unpaid)
     return mock.patch.object(calibration, "split", whole)
 
 
@@ -357,7 +361,7 @@ def halves_as_wins() -> Any:
 
 
 def faults() -> list[tuple[bool, Claim]]:
-    """Claims that do not hold, and whether their losses are measured."""
+    """False claims, and whether their losses are measured."""
     laplace = {"method": "counts", "noise": "laplace"}
     apart, public = [ANSWERS[0], ANSWERS[-1]], partial(worths, **PUBLIC)
     rows = partial(worths, **ROW, max_rows=1)
@@ -382,7 +386,7 @@ def faults() -> list[tuple[bool, Claim]]:
 
 
 def row_of(claim: Claim, kind: str, loss: float, runs: int, planted: bool = False) -> dict:
-    """A row of the table; a claim that was planted as a fault has to be refuted."""
+    """A row of the table; a deliberate fault must be refuted."""
     above = loss > claim.epsilon * (1 + ROOM)
     verdict = ("caught" if above else "missed") if planted else ("above" if above else "holds")
     return {
@@ -399,7 +403,7 @@ def row_of(claim: Claim, kind: str, loss: float, runs: int, planted: bool = Fals
 
 
 def measured(claim: Claim, runs: int, cell: int) -> float:
-    """The bound from so many runs."""
+    """The bound from a number of runs."""
     pairs = study.replicate(observed, runs, claim, cell=cell)
     one, other = (np.array(side) for side in zip(*pairs, strict=True))
     return bound_of(one, other, claim.delta)
@@ -418,7 +422,7 @@ def exact_rows() -> list[dict[str, Any]]:
 
 
 def fault_rows(runs: int) -> list[dict[str, Any]]:
-    """Rows of faults; one that is measured takes as many runs as another."""
+    """Rows of faults; measured ones use the same number of runs."""
     rows = []
     for number, (often, claim) in enumerate(faults()):
         loss = measured(claim, runs, 1000 + number) if often else computed(claim)[0]

@@ -1,10 +1,10 @@
-"""How far two neighbouring data sets are told apart by what a fit releases of them.
+"""Privacy losses: how well the releases of a fit distinguish two neighbouring data sets.
 
-Where a statistic has additive noise, or a bit is drawn, the loss is computed from the statistics of
-both and from the noise that was really used, by formulas that are written here once more. Releases
-of a fit that depend on earlier ones are compared given the same earlier ones. Where the
-distribution is not known, an event is chosen on half of the runs, and its probabilities are bounded
-on the other half, by Clopper and Pearson's intervals at 99 % together.
+For a statistic with additive noise, or a random bit, the loss is computed from both statistics and
+from the noise that was used, by formulas that are implemented here independently. Releases that
+depend on earlier releases of the fit are compared given the same earlier ones. If the distribution
+is not known, an event is chosen on half of the runs, and its probabilities are bounded on the other
+half by Clopper and Pearson's intervals, simultaneously at 99%.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Claim:
         return f"{self.name}, {self.unit}, {self.noise}"
 
     def replicates(self, number: int) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return number
 
     def run(self, variant: Any, rng: np.random.Generator | None) -> Any:
@@ -72,7 +72,7 @@ class Claim:
             if self.fault is not None:
                 stack.enter_context(self.fault())
             model = self.build(variant)
-            # what these few answers identify is not the question
+            # these few answers need not identify the worths
             spends = {"allow_unidentified": True} if isinstance(model, PrivateBTL) else {}
             try:
                 model.fit(self.epsilon, self.delta, rng=rng, **self.options, **spends)
@@ -138,9 +138,9 @@ def loss_of(noise: Any, one: np.ndarray, other: np.ndarray, delta: float) -> flo
 
 @lru_cache
 def gaussian_loss(scale: float, moved: tuple[int, ...], delta: float) -> float:
-    """The least epsilon at which discrete Gaussian noise hides a move of so much, given delta."""
+    """The smallest epsilon at which discrete Gaussian noise protects a change of this size."""
     reach, length = math.ceil(10 * scale), math.hypot(*moved)
-    if reach * sum(moved) > 10**5:  # on so fine a lattice the noise is as good as normal
+    if reach * sum(moved) > 10**5:  # on this fine lattice the noise is nearly normal
 
         def excess(epsilon: float) -> float:
             far, half = epsilon * scale / length, 0.5 * length / scale
@@ -161,7 +161,7 @@ def gaussian_loss(scale: float, moved: tuple[int, ...], delta: float) -> float:
 
 
 def _least(excess: Callable[[float], float], delta: float, high: float) -> float:
-    """The least epsilon at which the excess is no larger than delta."""
+    """The smallest epsilon at which the excess is at most delta."""
     low = 0.0
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -170,9 +170,10 @@ def _least(excess: Callable[[float], float], delta: float, high: float) -> float
 
 
 def computed(claim: Claim, seeds: int = 3) -> tuple[float, str]:
-    """The largest loss of a fit over all pairs of variants, and the noise that there was.
+    """The largest loss of a fit over all pairs of variants, and the noise of the fit.
 
-    Given the same public randomness. With a delta noise that has none may lose log(1 - delta) more.
+    Given the same public randomness. With a positive delta, pure noise may lose log(1 - delta)
+    more.
     """
     largest, kinds = 0.0, set()
     for seed in range(seeds):
@@ -196,7 +197,7 @@ def computed(claim: Claim, seeds: int = 3) -> tuple[float, str]:
 def reported(protocol: Any) -> float:
     """The largest loss of a report between two rankings, of the first thousand assignments.
 
-    Digits are independent, and each tells two rankings apart by the ratio of its weights if they
+    Digits are independent. Each distinguishes two rankings by the ratio of its weights if they
     favour other values.
     """
     ranks = np.array(list(permutations(range(1, len(protocol.items) + 1))))
@@ -213,7 +214,7 @@ def reported(protocol: Any) -> float:
 
 
 def vector(release: Any) -> np.ndarray:
-    """All that a release holds, as one vector of numbers; an order as the place of each item."""
+    """The content of a release as one vector of numbers; an order as the position of each item."""
     values = [np.asarray(value, dtype=float).ravel() for value in release.values.values()]
     return np.concatenate(values)
 
@@ -241,7 +242,7 @@ def bound_of(one: np.ndarray, other: np.ndarray, delta: float) -> float:
 def _bound(
     scores: Sequence[np.ndarray], event: tuple[float, bool], part: slice, delta: float
 ) -> float:
-    """The bound that an event gives: a score of at least, or else below, a number."""
+    """The bound for an event: a score of at least, or below, a number."""
     cut, turned = event
     likely, rare = (scores[turned][part], scores[not turned][part])
     hits, misses = (int(((score >= cut) != turned).sum()) for score in (likely, rare))

@@ -1,6 +1,6 @@
-"""The published algorithms two studies set beside privrank, and how these studies are drawn.
+"""The published algorithms that two studies compare with privrank, and the plots of these studies.
 
-The algorithms are those of Cai, Chakraborty and Wang (2023): perturbed likelihood (Algorithm 1)
+The algorithms are from Cai, Chakraborty and Wang (2023): perturbed likelihood (Algorithm 1)
 and noisy counting (Algorithm 2). They protect one comparison under replacement, as privrank's
 private design does; its public design protects the answer only.
 """
@@ -30,7 +30,7 @@ RESPONDENT = "privrank, respondents"
 NO_PRIVACY = "no privacy"
 RIDGE_FIT = "privrank, before bias correction"
 
-# the colours of Okabe and Ito, told apart by colour-blind readers too
+# the colours of Okabe and Ito, which colour-blind readers can distinguish
 COLOURS = {
     SMALL_RIDGE: "#E69F00",
     THEIR_RIDGE: "#D55E00",
@@ -44,7 +44,7 @@ COLOURS = {
 }
 ERRORS = ("error", "distance")
 MARKERS = {SMALL_RIDGE: "s", THEIR_RIDGE: "D", COUNTING: "s", RESPONDENT: "^"}
-# drawn after a method that is often as good, whose markers have to be seen inside
+# drawn after a method with similar values, whose markers remain visible inside
 HOLLOW = (THEIR_RIDGE, PUBLIC)
 
 
@@ -65,11 +65,11 @@ class Tally:
 def estimate(
     rng: np.random.Generator, tally: Tally, epsilon: float, ridge: float
 ) -> tuple[np.ndarray, float]:
-    """Return the worths of Algorithm 1, centred, and the epsilon that they really spend.
+    """Return the worths of Algorithm 1, centred, and their actual epsilon.
 
     The minimiser of the logistic loss with a ridge and a random linear term, whose Laplace noise
-    has scale 8 / epsilon, as in the authors' code: Theorem 2.1 prints epsilon / 16, with which one
-    comparison costs 64 at epsilon 1. Only contrasts are identified, hence the centring.
+    has scale 8 / epsilon (the authors' code). Theorem 2.1 prints epsilon / 16; the actual epsilon
+    of one comparison is then 64 at epsilon 1. Only contrasts are identified, hence the centring.
     """
     scale = 8.0 / epsilon
     items = len(tally.net)
@@ -82,7 +82,7 @@ def estimate(
 
 
 def small_ridge(epsilon: float) -> float:
-    """Return the least ridge that their proof of privacy has room for; without privacy 0.001."""
+    """Return the smallest ridge for which their privacy proof is valid; without privacy 0.001."""
     return max(1.0 / epsilon, 1e-3)
 
 
@@ -97,19 +97,19 @@ def noisy_wins(rng: np.random.Generator, tally: Tally, epsilon: float) -> np.nda
 
 
 def best_first(rng: np.random.Generator, scores: np.ndarray) -> np.ndarray:
-    """Return positions by decreasing score; ties, up to rounding error, by lot."""
+    """Return positions by decreasing score; ties, up to rounding error, in random order."""
     return np.lexsort((rng.random(len(scores)), -np.round(scores, 9)))
 
 
 def shown(mean: float, digits: int = 3) -> str:
-    """Format a number for a table, nothing for what a method does not have."""
+    """Format a number for a table; empty if a method does not have it."""
     return "" if np.isnan(mean) else f"{mean:.{digits}f}"
 
 
 def target(
     found: np.ndarray, asked: float, replicates: int, *, kind: str, unit: float
 ) -> dict[str, object]:
-    """Judge a mean by a target that is itself a mean over `replicates`, printed to `unit`.
+    """Compare a mean with a target that is a mean over `replicates`, printed to `unit`.
 
     `kind` is "at most" or "at least" for privrank and "about" for the published algorithm. The
     margin is two combined standard errors and half the last digit of the target.
@@ -138,8 +138,8 @@ def draw(
 ) -> None:
     """Draw a table to build/validation/: a row of panels per measure, a column per setting.
 
-    `measures` names the columns of the table, their axis labels and the methods shown; errors are
-    drawn on a logarithmic axis, other measures are shares. Bands are two standard errors wide on
+    `measures` gives the columns of the table, their axis labels and the methods shown. Errors are
+    drawn on a logarithmic axis; other measures are fractions. Bands are two standard errors wide on
     either side.
     """
     from matplotlib import pyplot, ticker
@@ -193,7 +193,7 @@ def draw(
 
 
 def _curve(axis: Any, method: str, measure: str, rows: Sequence[dict], x: str) -> dict[str, Any]:
-    """Draw one method's curve and band; return what the legend needs."""
+    """Draw one method's curve and band; return its legend entry."""
     at = np.array([row[x] for row in rows], dtype=float)
     mean = np.array([float(row[measure]) for row in rows])
     error = 2.0 * np.array([float(row[f"{measure}, std err"]) for row in rows])
@@ -210,7 +210,7 @@ def _curve(axis: Any, method: str, measure: str, rows: Sequence[dict], x: str) -
         lw=0.9 if hollow else 1.5,
     )
     drawn = {method: line}
-    # a band below 0 has no place on a logarithmic axis, nor has a share above 1
+    # clip bands below 0 on a logarithmic axis, and fractions above 1
     low, high = np.maximum(mean - error, 1e-9), mean + error
     if measure not in ERRORS:
         high = np.minimum(high, 1.0)

@@ -1,26 +1,27 @@
-"""Experiments 1 to 3 of Cai, Chakraborty and Wang (2023), privrank beside their algorithms.
+"""Experiments 1 to 3 of Cai, Chakraborty and Wang (2023): privrank and their algorithms.
 
-A quarter of the items have preference score 1, the others Uniform(0.2, 0.7): the paper prints the
-cases the other way round, the authors' code (github.com/abhinavc3/DP-Ranking) has them so. Worths
-are the log scores, centred. Each pair is compared once with probability p. Errors are relative, in
-l2 and in l-infinity ("largest error"); the overlap is the share of the top quarter that is found.
+A quarter of the items have preference score 1, the others Uniform(0.2, 0.7). This follows the
+authors' code (github.com/abhinavc3/DP-Ranking); the paper prints the cases in reverse. Worths are
+the log scores, centred. Each pair is compared once with probability p. Errors are relative, in l2
+and in l-infinity ("largest error"); the overlap is the fraction of the top quarter that is
+selected.
 
-Experiment 1 varies the number of items at p = 1, experiment 2 varies p at 300 items, experiment 3
-varies epsilon at 300 items; each is seen at several values of the third quantity, as in the
-authors' code, on coarser grids. Scores are drawn anew in every replicate, and so is the noise: the
-authors' code draws that of the estimate from one fixed seed, so that their error bars hold none.
+Experiment 1 varies the number of items at p = 1, experiment 2 varies p at 300 items, and experiment
+3 varies epsilon at 300 items. Each is run at several values of the third quantity (like the
+authors' code, on coarser grids). Scores and noise are drawn in every replicate. The authors' code
+draws the noise of the estimate from one fixed seed, so their error bars do not include it.
 
-Their ridge is 2 sqrt(n p log n); the least that their proof of privacy has room for is 1 / epsilon.
-Both are shown, with the epsilon that they really spend. privrank's worths correct the bias of its
-ridge, so that intervals cover; dotted lines and a column of the table show the ridge fit. Raw wins
-(theirs) stand beside win rates (privrank): at p < 1 raw wins also count how often an item was
-compared. Under the private design the numbers of comparisons per pair are declared, as those of the
-experiment are known to be equal or equally likely, or, as is the default for worths, released with
-a share of epsilon; their algorithms state no standard errors and do without. A selection never
-releases them: "nothing declared" is its default. Released counts leave most worths unidentified
-here: "withheld" is their share, and the error and overlap of a method that withholds any are left
-out. Where privrank warns that its ridge exceeds the information in the answers, it is drawn all the
-same.
+Their ridge is 2 sqrt(n p log n); the smallest ridge for which their privacy proof is valid is 1 /
+epsilon. Both are shown, with their actual epsilon. privrank's worths correct the bias of its ridge,
+which intervals require for coverage; dotted lines and a column of the table show the ridge fit.
+Their raw wins are compared with privrank's win rates: at p < 1 raw wins also depend on how often an
+item was compared. Under the private design the numbers of comparisons per pair are declared,
+because in the experiment they are known to be equal or equally likely. Or they are released with a
+share of epsilon, the default for worths; their algorithms state no standard errors and do not need
+them. A selection never releases them: "nothing declared" is its default. With released counts most
+worths are not identified here: "withheld" is their fraction, and the error and overlap of a method
+that withholds any are omitted. Methods are drawn even if privrank warns that its ridge exceeds the
+information in the answers.
 
 Tables go to docs/validation/, figures to build/validation/.
 """
@@ -95,7 +96,7 @@ def one(rng: np.random.Generator, items: int, share: float, epsilons: tuple) -> 
     """Return the measures of every method at every epsilon, on one data set."""
     k = items // 4
     scores = np.concatenate((np.ones(k), rng.uniform(0.2, 0.7, items - k)))
-    # items in random order, so that no rule for ties favours the best
+    # items in random order, so no rule for ties favours the best
     theta = rng.permutation(np.log(scores) - np.log(scores).mean())
     best = np.flatnonzero(theta == theta.max())
     size = np.linalg.norm(theta)
@@ -232,7 +233,7 @@ def figures(rows: list[dict]) -> None:
         ("ccw_experiment1", "Experiment 1: every pair compared once", first, "items"),
         ("ccw_experiment2", "Experiment 2: 300 items", second, "p"),
     ):
-        # the answer without privacy is drawn beside every epsilon
+        # the value without privacy is drawn for every epsilon
         plain = [row for row in some if row["method"].startswith(NO_PRIVACY)]
         everywhere = [{**row, "epsilon": e} for row in plain for e in MAIN[:-1]]
         draw(

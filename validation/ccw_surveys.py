@@ -1,19 +1,20 @@
-"""The surveys of Cai, Chakraborty and Wang (2023), privrank beside their algorithms.
+"""The surveys of Cai, Chakraborty and Wang (2023): privrank and their algorithms.
 
-Figures 4 to 7: University and Immigration, against epsilon with all answers, and at epsilon 1
-against the share p of comparisons kept. Four measures: l2 and l-infinity distance to the worths
-without privacy (or penalty), share of the top two found, and share of items in their place. The
-comparison is with the same method without privacy on the same comparisons: the study is about the
-price of privacy, not about what is lost with the comparisons. The authors' code keeps or drops
-whole pairs of items, after which many worths do not exist; here each comparison is kept on its own.
+Figures 4 to 7: University and Immigration, by epsilon with all answers, and at epsilon 1 by the
+fraction p of comparisons kept. There are four measures: l2 and l-infinity distance to the worths
+without privacy (or penalty), the fraction of the top two that is selected, and the fraction of
+items at their position. The reference is the same method without privacy on the same comparisons:
+the study measures the loss due to privacy, not the loss due to fewer comparisons. The authors' code
+keeps or drops whole pairs of items, after which many worths do not exist; here each comparison is
+kept on its own.
 
-Ties are half wins to each (their Remark 3). The authors' code for the surveys cannot stand beside
-privrank: its ridge, 2 sqrt(n log n / L) with L respondents, is not private at lambda = 8 / epsilon
-(the table of targets says what it spends), and its noise on win rates is half of what a reversed
-answer asks for. Shown are the ridge 1 / epsilon and raw wins with noise of scale 2 / epsilon.
-privrank's private design declares the number of comparisons per pair, as the targets do.
-Respondents answer a public questionnaire, and their fits keep a tenth of epsilon for the design
-effect unless a row says otherwise.
+Ties are half a win for each item (their Remark 3). The authors' code for the surveys is not
+comparable with privrank: its ridge, 2 sqrt(n log n / L) with L respondents, is not private at
+lambda = 8 / epsilon (the table of targets has its actual epsilon), and its noise on win rates is
+half of the noise that a reversed answer requires. The study shows the ridge 1 / epsilon and raw
+wins with noise of scale 2 / epsilon. privrank's private design declares the number of comparisons
+per pair (like the targets). Respondents answer a public questionnaire, and their fits use a tenth
+of epsilon for the design effect unless a row states otherwise.
 
 Tables go to docs/validation/, figures to build/validation/.
 """
@@ -52,7 +53,7 @@ WHOLE = f"{RESPONDENT}, no design effect"
 METHODS = (SMALL_RIDGE, COUNTING, PRIVATE, PUBLIC, RESPONDENT, WHOLE)
 MEASURES = ("distance", "distance of the ridge fit", "top two", "in place", "largest")
 
-# distances at EPSILONS with all answers; those of respondents are for noise on a sphere
+# distances at EPSILONS with all answers; for respondents, with noise on a sphere
 TARGETS = {
     "university": {
         SMALL_RIDGE: (0.118, 0.058, 0.024, 0.012),
@@ -148,7 +149,7 @@ def table(survey: str, share: float, epsilons: tuple, out: np.ndarray) -> list[d
 
 
 def judge(survey: str, out: np.ndarray) -> list[dict]:
-    """Return the rows of the targets, with what the authors' ridge for surveys would spend."""
+    """Return the rows of the targets, with the epsilon of the authors' ridge for surveys."""
     everything, items = answers(survey)
     people = everything["respondent"].nunique()
     their_ridge = 2.0 * np.sqrt(len(items) * np.log(len(items)) / people)
@@ -156,7 +157,7 @@ def judge(survey: str, out: np.ndarray) -> list[dict]:
     rows = []
     for place, epsilon in enumerate(EPSILONS):
         for method, asked in TARGETS[survey].items():
-            # the other half of the comparison had as many replicates at most
+            # the other half of the comparison had at most as many replicates
             sample = out[:, place, METHODS.index(method), 0]
             kind = "about" if method == SMALL_RIDGE else "at most"
             judged = target(sample, asked[place], len(out), kind=kind, unit=0.001)

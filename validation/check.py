@@ -1,9 +1,9 @@
-"""Find the first replicate of every cell again, and say which tables the code would not make now.
+"""Repeat the first replicate of every cell, and report tables that the code no longer reproduces.
 
-`make validate-check` does so for all studies with a fingerprint (`docs/validation/fingerprints/`),
-in minutes where the studies take hours. A table of which a cell differs by more than 1e-6 of it is
-stale: its page says so until the study is run again. On other versions of Python or the packages a
-difference is reported and does not fail.
+`make validate-check` does this for all studies with a fingerprint
+(`docs/validation/fingerprints/`), in minutes instead of hours. A table is stale if a cell has a
+relative difference above 1e-6; its page has a note until the study is run again. On other versions
+of Python or the packages a difference is reported and does not fail.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def stored(name: str) -> dict[str, Any]:
 
 
 def mark(name: str, stale: bool) -> None:
-    """Write on the page of a table that it is stale, or that it is not."""
+    """Write on the page of a table whether it is stale."""
     path = study.OUT / f"{name}.md"
     page = path.read_text().replace(f"{STALE}\n\n", "")
     if stale:
@@ -39,7 +39,7 @@ def mark(name: str, stale: bool) -> None:
 
 
 def compared(script: str) -> dict[str, tuple[int, int]]:
-    """Return, of each table of a script, how many cells were found again and how many differ."""
+    """Return the numbers of reproduced and of different cells for each table of a script."""
     mode = {"PRIVRANK_FINGERPRINTS": "check"}
     done = subprocess.run(
         [sys.executable, str(HERE / f"{script}.py")],
@@ -64,7 +64,7 @@ def main() -> int:
     for script in dict.fromkeys(stored(name)["script"] for name in names):
         found = compared(script)
         for name in (name for name in names if stored(name)["script"] == script):
-            if name not in found:  # the script leaves out tables of surveys that it has not
+            if name not in found:  # the script omits tables of surveys that are not available
                 print(f"{name}: not looked at, as PRIVRANK_SURVEYS names no folder of its survey")
                 continue
             record = stored(name)

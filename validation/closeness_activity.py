@@ -1,9 +1,9 @@
-"""Levels of tests of closeness where groups differ in how many rows their respondents have.
+"""Size of tests of closeness if groups differ in the number of rows per respondent.
 
 Every row has the same distribution, and rows of one respondent are independent; a group of 50 and
 one of 450. "1 / 3": one row each in the small group and three in the large one; "mixed": one or two
-against one, two or three, at random. A test by the means of a respondent's rows rejects there: the
-means of three rows spread less than single rows do. "most" is .05 and two standard errors.
+against one, two or three, at random. A test of respondents' mean rows would reject here, because
+means of three rows vary less than single rows. "most" is 0.05 plus two standard errors.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What differs between groups: do all intervals hold at once, and what do they name?
+"""Differences between groups: coverage of simultaneous intervals, and the differences they detect.
 
-The first table: simulated surveys, the shares of which all intervals hold, those of all comparisons
-with the smallest group alone, and surveys in which a difference is named that is not there or has
-the other sign, with the differences named rightly beside those that exist; a difference of less
-than .02 counts as none. The second: University
-by the languages that students speak, ties broken at random anew in each fit, the share of fits in
-which the city where the language is spoken is named as ranked higher by its speakers, and the share
-in which any other city is named.
+First table: simulated surveys. It has the fractions of surveys in which all intervals cover, and in
+which the intervals of all comparisons with the smallest group cover; the fraction in which a
+difference is detected that does not exist or has the other sign; and the numbers of correctly
+detected and of existing differences. A difference below 0.02 counts as none. Second table:
+University by the languages that students speak, with ties broken at random in each fit. It has the
+fraction of fits in which the speakers of a language are found to rank the city of that language
+higher, and the fraction in which any other city is detected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MANY = 1 / np.arange(1, 31) / (1 / np.arange(1, 31)).sum()
 
 
 class Camps:
-    """Half of the units have one order of six items, half its reversal: ranks vary the most."""
+    """Half of the units have one order of six items, half its reversal, with maximal variances."""
 
     def rvs(self, n: int, rng: np.random.Generator) -> np.ndarray:
         order = np.arange(1, 7)
@@ -40,7 +40,7 @@ class Camps:
 
 
 class One:
-    """One order for all: ranks do not vary."""
+    """One order for all units, with variances 0."""
 
     def rvs(self, n: int, rng: np.random.Generator) -> np.ndarray:
         return np.tile(np.arange(1, 7), (n, 1))
@@ -110,7 +110,7 @@ def one(rng: np.random.Generator, name: str) -> list[tuple[float, ...]]:
         fitted = test.fit(1.0, details_epsilon=epsilon, method="pairs", permutations=19, rng=rng)
         frame = fitted.details()
         true = truth(name, frame)
-        # true means of rankings are simulated, to about a thousandth
+        # true means of rankings are simulated, with an error of about a thousandth
         real = np.abs(true) > 0.02
         inside = (frame["lower"] <= true) & (true <= frame["upper"])
         own = (frame["group"] == smallest) | (frame["other"] == smallest)

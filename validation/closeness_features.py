@@ -1,10 +1,10 @@
-"""Kernel tests of many rankings: p-values by features beside those by the matrix of all pairs.
+"""Kernel tests of many rankings: p-values by features and by the matrix of all pairs.
 
-Of more than 5,000 rankings of 7 to 100 items `ClosenessTest` takes features, projected on
-public rankings (`privrank.mechanisms.permutation`). Here both are taken of the same three samples
-with the same re-labellings and without noise, so that nothing but the projection sets them apart.
-Where groups differ, one of the three is from a Mallows model, or in two opposite camps, whose pairs
-of items are all even.
+For more than 5,000 rankings of 7 to 100 items `ClosenessTest` uses features, projected on public
+rankings (`privrank.mechanisms.permutation`). Here both methods are applied to the same three
+samples with the same permutations and without noise, so they differ in the projection alone. If
+groups differ, one of the three is from a Mallows model, or from two opposite camps, in which all
+pairs of items are even.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def pvalues(rng: np.random.Generator, kind: str, phi: float) -> tuple[float, flo
 
 
 def row(kind: str, phi: float, replicates: int, cell: int) -> dict[str, object]:
-    """Return how far the p-values are apart, and how often each rejects."""
+    """Return the differences of the p-values, and the rejection rates of both."""
     found = np.array(replicate(pvalues, replicates, kind, phi, cell=cell))
     apart, exact = np.abs(found[:, 0] - found[:, 1]), found[:, 0]
     chance = np.sqrt(exact * (1.0 - exact) / RELABELLINGS)

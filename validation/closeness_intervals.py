@@ -1,10 +1,10 @@
 """Do intervals for the distance of two groups cover, and do they agree with the test?
 
-Effect and test at epsilon 1 each, level .05. "rejects" is the power of the test, and the interval
-excludes 0 in the same surveys, always; "L > 0" counts those whose lower end is above 0 by itself.
-"floor" is what the least coverage of a .95 interval is below in one of twenty such tables. "width
-then" is that of an interval from one released distance by concentration alone, with its noise
-bounded apart.
+Effect and test have epsilon 1 each, at level 0.05. "rejects" is the power of the test; the interval
+always excludes 0 in the same surveys. "L > 0" is the fraction with a lower end above 0 before the
+zero rule. "floor" is the 5% quantile of the smallest coverage of exact 95% intervals in such a
+table. "width then" is the width of an interval from one released distance by concentration alone,
+with a separate bound for its noise.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def run(rng: np.random.Generator, cell: Cell) -> tuple[float, ...]:
     result = cell.test(rng).fit(EPSILON, effect_epsilon=EPSILON, permutations=PERMUTATIONS, rng=rng)
     low, high = result.conf_int()
     theta = cell.distance()
-    covers = low <= theta <= high + 1e-12  # an end that is open at 0 is above it
+    covers = low <= theta <= high + 1e-12  # an end that is open at 0 is above 0
     return (
         covers, result.reject, (low > 0) == result.reject, low > 1e-6, low, high,
         width_by_concentration(cell, result), result.corrected_effect, low > theta,

@@ -1,6 +1,6 @@
-"""Tests of whether groups differ, beside those of other papers: same data, same epsilon.
+"""Tests of closeness compared with tests of other papers: same data, same epsilon.
 
-The rivals, each with the noise that its own sensitivity asks for:
+The other tests, each with the noise that its own sensitivity requires:
 
 - Kim and Schrab (2023), dpMMD: their private decision at level .05, for choices with the kernel
   that is 1 for equal categories and 0 for others, for rankings with the kernel of the default test.
@@ -11,8 +11,8 @@ The rivals, each with the noise that its own sensitivity asks for:
   position of one item that was named beforehand; of the positions of all items, with Holm's
   correction at a share 1 / m of epsilon each.
 
-Ties are broken at random, so that the null distributions of the last two are those of untied
-values, which are simulated with the noise integrated out.
+Ties are broken at random, so the last two tests have the null distributions of untied values, which
+are simulated with the noise integrated out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from privrank.util.arrays import orders_of
 
 ALPHA, TABLE = 0.05, 2999
 EPSILONS = (0.5, 1.0, 2.0)
-ITEM = 0  # the item named beforehand
+ITEM = 0  # the item chosen beforehand
 
 EQUAL, TWO, THREE = np.full(5, 0.2), (300, 300), (300, 300, 100)
 ZIPF = 1 / np.arange(1, 6) / (1 / np.arange(1, 6)).sum()
@@ -47,7 +47,7 @@ def mallows(phi: float, order: tuple[int, ...] = (1, 2, 3, 4, 5)):
 
 
 class Camps:
-    """Half of the units rank by the order 1 to m, half by its reversal, each with errors."""
+    """Half of the units rank in the order 1 to m, half in reverse, each with errors."""
 
     def __init__(self, phi: float) -> None:
         self.model = mallows(phi)
@@ -86,8 +86,8 @@ def ranked(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def kruskal_wallis(ranks: np.ndarray, sizes: tuple[int, ...]) -> float:
     """4 (n - 1) / n^2 times the sum over groups of |rank sum - its mean|: sensitivity 8.
 
-    A replaced unit's own rank moves by at most n - 1, and those of the others by 1 each, n - 1 of
-    them at most: the sum moves by at most 2 (n - 1).
+    The rank of a replaced unit changes by at most n - 1, and the ranks of at most n - 1 others by 1
+    each: the sum changes by at most 2 (n - 1).
     """
     n = len(ranks)
     sums = np.add.reduceat(ranks, np.cumsum((0, *sizes[:-1])))
@@ -186,7 +186,7 @@ def of_rankings(sizes, models, epsilon: float, rng) -> dict[str, bool]:
         each = epsilon / ranks.shape[1]
         return min(noisy_pvalue(name, ranks[:, x], sizes, each, rng) for x in range(5))
 
-    # Holm's procedure rejects any hypothesis if and only if it rejects the one of the least p
+    # Holm's procedure rejects any hypothesis if and only if it rejects that with the smallest p
     found["Kruskal-Wallis, items, Holm"] = 5 * least("Kruskal-Wallis") <= ALPHA
     if len(sizes) == 2:
         found["Kolmogorov-Smirnov, items, Holm"] = 5 * least("Kolmogorov-Smirnov") <= ALPHA

@@ -1,11 +1,11 @@
-"""Power of the tests of closeness beside rivals on the same data, at several epsilons.
+"""Power of the tests of closeness and alternatives on the same data, at several epsilons.
 
 Choices: the default, total variation alone (`tv`), the largest pair of groups (`pairs`) and
 chi-square. Rankings: the default, the largest pair, and the Kendall kernel. A cell gives the power
-of each at level .05 and its epsilons. Differences between two groups are `spread` over half of the
-categories, or an `atom`: one category takes a share of all others. In "small group" only the last
-group differs. Rows "equal" have no difference. The default is behind a rival where many categories
-differ a little (`tv`), or where only a small group differs (`pairs`).
+of each at level 0.05 and its epsilons. Differences between two groups are `spread` over half of the
+categories, or an `atom`: one category gains a fraction of all others. In "small group" only the
+last group differs. Rows "equal" have no difference. The default has less power than `tv` if many
+categories differ slightly, and than `pairs` if only a small group differs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def zipf(k: int) -> np.ndarray:
 
 
 def spread(p: np.ndarray, distance: float) -> np.ndarray:
-    """Raise every other category and lower the rest, by so much in total variation."""
+    """Increase every other category and decrease the rest, by a total variation distance."""
     up = np.arange(len(p)) % 2 == 0
     return np.maximum(p + distance * np.where(up, p / p[up].sum(), -p / p[~up].sum()), 0.0)
 
 
 def atom(p: np.ndarray, share: float, category: int = 0) -> np.ndarray:
-    """Move a share of everything to one category."""
+    """Move a fraction of all mass to one category."""
     moved = (1.0 - share) * p
     moved[category] += share
     return moved
@@ -83,7 +83,7 @@ class Cell:
 
 
 def several(alternative: str, sizes: tuple[int, ...], *probabilities: np.ndarray) -> Cell:
-    """Return groups of choices, the last probabilities for all that are left."""
+    """Return groups of choices; all remaining groups have the last probabilities."""
     each = [*probabilities, *[probabilities[-1]] * (len(sizes) - len(probabilities))]
     return Cell(alternative, tuple(zip(sizes, each, strict=True)), len(probabilities[0]))
 

@@ -1,4 +1,4 @@
-"""P-values of the tests of closeness where the samples have one distribution: are they uniform?"""
+"""Uniformity of the p-values of the tests of closeness if the samples have one distribution."""
 
 from __future__ import annotations
 

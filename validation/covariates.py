@@ -1,9 +1,9 @@
-"""Coverage of the coefficients of models with covariates, and the level of the tests of terms.
+"""Coverage of the coefficients of models with covariates, and size of the tests of terms.
 
-Synthetic respondents answer all pairs of m items, independently, by worths that depend on their
-group as the model says; in the last cells the respondents of University are resampled with
-replacement, the published ones being the population. A term that has no effect in truth gives the
-level of its test; the worths of the reference group differ, so that of the intercept gives power.
+Synthetic respondents answer all pairs of m items independently; their worths depend on their group
+according to the model. In the last cells the respondents of University are resampled with
+replacement, with the published respondents as the population. A term without effect gives the size
+of its test. The worths of the reference group differ, so the test of the intercept gives power.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TABLE = pd.DataFrame({"x": [2.0, 1.0, 0.0, 0.0, -1.0, -2.0], "y": [1, 0, 1, 0, 1
 class Cell:
     """One setting of the study.
 
-    Worths are normal with standard deviation `spread`, changed by a normal step of standard
-    deviation `effect` per column of the model matrix but the last term, which has none.
+    Worths are normal with standard deviation `spread`. Each column of the model matrix adds a
+    normal variable of standard deviation `effect`, except for the last term, which has no effect.
     """
 
     label: str
@@ -127,7 +127,7 @@ def one(rng: np.random.Generator, cell: Cell) -> tuple[float, float, float, floa
         true = np.append(true, truth["first"])
     covered = study.covers(fit, true)
     null = [name for name, _, _ in fit.release.design.covariates.terms if name in ("null", "g:h")]
-    # a test takes longer than a fit: one replicate in four has one
+    # a test takes longer than a fit, so only one replicate in four has one
     asked = null and rng.random() < 0.25
     pvalue = fit.wald_test_terms()["pvalue"][null[0]] if asked else np.nan
     warned = any("shrinkage" in note for note in fit.warnings)
@@ -137,7 +137,7 @@ def one(rng: np.random.Generator, cell: Cell) -> tuple[float, float, float, floa
 def again(
     rng: np.random.Generator, frame: pd.DataFrame, truth: pd.Series, cell: Cell, options: dict
 ) -> tuple[float, float, float, float]:
-    """Return the same for a sample of the published respondents."""
+    """Return the same values for a sample of the published respondents."""
     cems = pr.datasets.load_university()
     sample = study.resample(rng, frame)
     model = model_of(sample, cell, items=cems.items, levels=cems.levels, ties=True)

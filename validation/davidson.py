@@ -1,15 +1,15 @@
 """Coverage of 95 % intervals under ``ties="davidson"``: of all contrasts of worths, and of lambda.
 
 Rows, and respondents who answer all pairs or some at random, in both designs. Ties are independent,
-or respondents differ in how often they tie and in their worths: what is true then are the worths
-and the lambda that fit the expected answers. ``rate`` is how probable a tie is between equals.
+or respondents differ in their tie parameters and worths; the true values are then the worths and
+the lambda that fit the expected answers. ``rate`` is the probability of a tie between equal items.
 
-A second table has the same of two camps of respondents who disagree about the items and tie
-differently, by what is released of the dependence of their answers; its errors are of contrasts, as
-made and as stated, and pairs are found at level .05.
+A second table has two camps of respondents who disagree about the items and differ in ties, by the
+form of the released dependence. Its errors are actual and stated errors of contrasts, and pairs are
+detected at level 0.05.
 
-A third table has the errors of the University and the Immigration survey at epsilon 1: of answers
-drawn anew from the fit without privacy, independently of each other, and of respondents resampled.
+A third table has the errors for the University and Immigration surveys at epsilon 1, with answers
+simulated independently from the fit without privacy, and with resampled respondents.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ CELLS = [
 
 @cache
 def truth(cell: Cell) -> tuple[np.ndarray, float]:
-    """Return the differences of worths of all pairs, and lambda, that fit the expected answers."""
+    """Return the differences of worths and the lambda that fit the expected answers."""
     worths, tie = cell.common
     first, second = np.triu_indices(cell.items, 1)
     of_worths, of_ties = cell.spreads
@@ -127,7 +127,7 @@ def simulated(rng: np.random.Generator, cell: Cell) -> pd.DataFrame:
 
 
 def run(rng: np.random.Generator, cell: Cell) -> tuple[np.ndarray, bool, bool, float, float]:
-    """Return which intervals cover, whether lambda's is open, its error and that of worths."""
+    """Return coverage of the intervals, whether lambda's is open, and both errors."""
     unit = {"respondent": None}
     if cell.questions is not None:
         unit = {"respondent": "respondent", "max_rows": cell.questions}
@@ -164,7 +164,7 @@ def row(cell: Cell, runs: list[tuple[np.ndarray, bool, bool, float, float]]) -> 
 
 @dataclass(frozen=True)
 class Camps:
-    """Two camps of equal size who answer all pairs of six items, and what is released of that.
+    """Two camps of equal size who answer all pairs of six items, and the released dependence.
 
     They disagree about two halves of the items, or about the first item and the last.
     """
@@ -191,14 +191,14 @@ CAMPS = [
 ]
 
 SIDES = {"halves": (1.2, 1.2, 1.2, -1.2, -1.2, -1.2), "two items": (2.0, 0.0, 0.0, 0.0, 0.0, -2.0)}
-"""Added to the worths of one camp, and taken off those of the other."""
+"""The difference added to one camp's worths and subtracted from the other's."""
 
 
 @cache
 def of_camps(apart: str) -> tuple[list[np.ndarray], np.ndarray, float]:
-    """Return how probable a win and a tie are by camp and pair, and what is true of both camps.
+    """Return probabilities of wins and ties by camp and pair, and the true values for both camps.
 
-    That are the differences of worths, and lambda, that fit their expected answers.
+    The true values are the differences of worths, and lambda, that fit their expected answers.
     """
     first, second = np.triu_indices(6, 1)
     common, chances = np.linspace(0.25, -0.25, 6), []
@@ -218,7 +218,7 @@ def of_camps(apart: str) -> tuple[list[np.ndarray], np.ndarray, float]:
 
 
 def run_camps(rng: np.random.Generator, cell: Camps) -> dict[str, np.ndarray | float]:
-    """Return what a fit says of all pairs and of lambda, beside what is true."""
+    """Return the estimates of a fit for all pairs and lambda, with the true values."""
     chances, apart, tie = of_camps(cell.apart)
     first, second = np.triu_indices(6, 1)
     won, tied = np.array(chances)[rng.integers(0, 2, cell.nobs)].swapaxes(0, 1)
@@ -270,10 +270,10 @@ SURVEYS = {
 
 @dataclass(frozen=True)
 class Survey:
-    """A survey at epsilon 1, its answers anew: how, by which fit, and the error that is predicted.
+    """A survey at epsilon 1 with simulated answers: the method, the fit, and the predicted error.
 
-    That is of a fit to first order: of independent answers, and net wins at .85 of epsilon beside
-    ties at .15, or all of epsilon and ties that are known.
+    The predicted error is of first order, for independent answers. Net wins have 0.85 of epsilon
+    and ties 0.15, or net wins have all of epsilon and ties are known.
     """
 
     name: str
@@ -317,7 +317,7 @@ def exact(name: str, ties: bool | str) -> pr.BTLResult:
 
 
 def survey_error(rng: np.random.Generator, cell: Survey) -> tuple[float, float, float]:
-    """Return mean squares of the errors of all contrasts, as made and as stated, and of lambda."""
+    """Return actual and stated mean squared errors of all contrasts, and the error of lambda."""
     true, frame = exact(cell.name, cell.ties), SURVEYS[cell.name][0].comparisons
     if cell.resampled:
         frame = study.resample(rng, frame)

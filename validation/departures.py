@@ -1,4 +1,4 @@
-"""Power of the tests of one sample against departures of every kind, each part alone beside it."""
+"""Power of one-sample tests, and of their parts alone, against departures of several kinds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def opposite(rng: np.random.Generator, m: int, n: int, phi: float) -> np.ndarray
 
 
 def cycle(rng: np.random.Generator, m: int, n: int, share: float) -> np.ndarray:
-    """A share of the rankings are rotations of one."""
+    """A fraction of the rankings are rotations of one."""
     ranks = uniform_rankings(rng, n, m)
     turned = rng.random(n) < share
     turns = rng.integers(0, m, (int(turned.sum()), 1))
@@ -38,7 +38,7 @@ def cycle(rng: np.random.Generator, m: int, n: int, share: float) -> np.ndarray:
 
 
 def ends(rng: np.random.Generator, m: int, n: int, share: float) -> np.ndarray:
-    """A share of the rankings place one item first or last."""
+    """A fraction of the rankings place one item first or last."""
     ranks = uniform_rankings(rng, n, m)
     for row in np.flatnonzero(rng.random(n) < share):
         wanted = 1 if rng.random() < 0.5 else m
@@ -81,7 +81,7 @@ def zipf(k: int) -> np.ndarray:
 
 
 def raised(p: np.ndarray, cells: object, by: float) -> np.ndarray:
-    """Return probabilities with more, or less, on some cells, the others scaled to the rest."""
+    """Return probabilities with some cells increased or decreased, and the others rescaled."""
     chosen = np.zeros(len(p), dtype=bool)
     chosen[cells] = True
     shares = p[chosen] if p[chosen].sum() > 0 else np.ones(int(chosen.sum()))
@@ -116,7 +116,7 @@ CHOICES = (
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One departure from one null, at one epsilon, and the tests that are tried on it."""
+    """One departure from one null, at one epsilon, and the tests that are applied."""
 
     null: str
     name: str
@@ -148,7 +148,7 @@ def of_rankings(n: int, m: int, epsilon: float) -> dict[str, Statistic]:
 
 
 def cellwise_excess(n: int, p: tuple[float, ...]) -> Statistic:
-    """By how much the count of some category lies outside the range expected of it."""
+    """The excess of a category's count over its expected range."""
     cells, name = categories.ExpectedCounts(n, p), "largest deviation of a category"
     value, step = cells.cellwise_value, 1.0 / categories.GRID
     return Statistic(name, step, categories.GRID, value, cells.null(name, value), (), None)
@@ -192,7 +192,7 @@ def run(rng: np.random.Generator, cell: Cell) -> list[float]:
         if key not in _KNOWN:
             noise = DiscreteLaplace.calibrate(test.sensitivity, cell.epsilon)
             _KNOWN[key] = rejection_of(test, noise, test.null(FULL).threshold(ALPHA, noise))
-        # without noise an observation of null probability 0 rejects by itself
+        # without noise a single observation of null probability 0 rejects
         apart = test.impossible is not None and math.isinf(cell.epsilon) and test.impossible(data)
         found.append(1.0 if apart else _KNOWN[key](data, ()))
     return found

@@ -1,26 +1,26 @@
-"""What a Bradley-Terry fit of respondents says of each pair, where answers depend on each other.
+"""Bradley-Terry fits with dependent answers: coverage for each pair and size of tests.
 
-Simulated respondents differ: personal worths around common ones (exchangeable); two halves that
-rank two items, or one item, oppositely (polarised); camps with opposite orders. Respondents of
-surveys are resampled; with PRIVRANK_SURVEYS=<folder> in the environment also those of rankings in
-turk_dots_3.csv, turk_puzzle_5.csv and sushi.csv of that folder. What is true is computed from exact
-expectations (validation/respondents.py).
+Simulated respondents differ: they have personal worths around common ones (exchangeable); two
+halves with opposite ranks of two items, or of one (polarised); or camps with opposite orders.
+Respondents of surveys are resampled, and with PRIVRANK_SURVEYS=<folder> in the environment also the
+rankings in turk_dots_3.csv, turk_puzzle_5.csv and sushi.csv of that folder. True values are
+computed from exact expectations (validation/respondents.py).
 
-Intervals. Coverage of 95 % intervals for the difference of two worths: the average over pairs; the
-pair with the least coverage, and the item for its centred worth; the pair with the largest true
-design effect, known in advance. The least of many estimates lies below .95 by chance: "floor" is
-what the least of as many independent ones, all of .95, falls below with probability .05. A cell
-"holds" where neither least is below its floor; "near" where the same is true of floors for .93;
-otherwise it is "below". Replicates whose fit warns are left out of the verdict, and a cell "warns"
-where fewer than 20 are left. Width is that of the interval over 1.96 standard errors, averaged: of
-the sampling error that the population has, and of noise that had all of epsilon. An interval that a
-fit does not state, as its release does not identify the difference, counts as one without limits.
+Intervals. Coverage of 95% intervals for the difference of two worths: the average over pairs; the
+worst pair, and the worst item for its centred worth; and the pair with the largest true design
+effect, known in advance. The smallest of many estimates is below 0.95 by chance: "floor" is the 5%
+quantile of the smallest of as many independent estimates with coverage 0.95. A cell "holds" if
+neither minimum is below its floor, and is "near" if this is true with floors for 0.93; if not, it
+is "below". Replicates whose fit warns are omitted from the verdict, and a cell "warns" if fewer
+than 20 remain. Width is the width of the interval relative to 1.96 standard errors, averaged. These
+standard errors include the population's sampling error and noise with all of epsilon. An interval
+that is not stated, because the release does not identify the difference, counts as unbounded.
 
-Tests, at .05. Homogeneity: all worths equal. Separation: of the top half, two items tied across its
-boundary, and near copies of these below. Terms: a covariate without effect, in half or a twentieth
-of the respondents.
+Tests, at level 0.05. Homogeneity: all worths equal. Separation of the top half: two items tied
+across its boundary, with near copies below. Terms: a covariate without effect, in half or a
+twentieth of the respondents.
 
-`--only` takes parts of cells' names, as "m 6, n 300", runs these cells and writes no table.
+`--only` takes parts of cell names, such as "m 6, n 300", runs these cells and writes no table.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from privrank.privacy.sensitivity import UnitSensitivity
 COMMAND = "python validation/dependence.py"
 DELTA = 1e-6
 SHARES = {50: 0.1, 20: 0.2, 10: 0.4}
-"""Share of the replicates of a cell of intervals with that many items or more."""
+"""Fraction of the replicates of a cell of intervals with at least that many items."""
 
 KEYWORD, FORCED = "dependence", ("worst", "pairs")
-"""The argument of a fit that says how it allows for dependence, and values that have own cells."""
+"""The argument of a fit for the form of dependence, and values with cells of their own."""
 
 PAIR, ITEM, CAMPS, UNEVEN = "polarised pair", "polarised item", "opposed camps", "camps 70/30"
 NONE, EACH = "independent", "exchangeable"
@@ -61,7 +61,7 @@ NONE, EACH = "independent", "exchangeable"
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting: who answers, what they are asked, what is fitted."""
+    """One setting: the population, the questionnaire and the fit."""
 
     people: str
     items: int
@@ -107,7 +107,7 @@ class Cell:
         return max(2, round(share * whole))
 
     def errors(self) -> np.ndarray:
-        """Return the standard errors of differences with all of epsilon spent on net wins."""
+        """Return the standard errors of differences with all of epsilon used for net wins."""
         settings = dict(self.fit)
         adjacency = "outcome" if self.design == "public" else "replace"
         reach = UnitSensitivity(self.items, self.questions.rows(self.items), True, adjacency)
@@ -252,7 +252,7 @@ def tests() -> list[Cell]:
 
 
 def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
-    """Return which statements of one fit hold, and how wide its intervals are."""
+    """Return which statements of one fit are true, and the widths of its intervals."""
     true = truth(cell.population, cell.questions).worths
     first, second = np.triu_indices(cell.items, 1)
     apart = true[first] - true[second]
@@ -268,7 +268,7 @@ def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
     part = {name: k for k, names in enumerate(fit.components) for name in names}
     member = np.array([part[name] for name in fit.items])
     same = (member[:, None] == member).astype(float)
-    # equal worths share their ranks, and a set has to hold all of these
+    # equal worths share their ranks, all of which a set must contain
     above = same * (true[None, :] - true[:, None])
     true = true - same @ true / same.sum(axis=1)
     best, last = 1 + (above > 1e-9).sum(axis=1), same.sum(axis=1) - (above < -1e-9).sum(axis=1)
@@ -284,7 +284,7 @@ def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
 
 
 def verdict(pairs: np.ndarray, items: np.ndarray) -> str:
-    """Compare the worst pair and item of the replicates without a warning with their floors."""
+    """Compare the worst pair and item, over replicates without a warning, with their floors."""
     if len(pairs) < 20:
         return "warns"
     for level, word in ((0.95, "holds"), (0.93, "near")):
@@ -329,7 +329,7 @@ def summary(cell: Cell, out: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def heads(cell: Cell) -> dict[str, Any]:
-    """Return what says which cell a row is of."""
+    """Return the columns that identify the cell of a row."""
     settings = [str(value) for name, value in cell.fit if name != "delta"]
     if cell.counts != "release":
         settings.append(f"{cell.counts} counts")
@@ -348,7 +348,7 @@ def wrong(rng: np.random.Generator, cell: Cell) -> bool:
     """Return whether a test of a true hypothesis rejects it at .05."""
     sample, model = cell.sample(rng), cell.model
     if cell.test == "separation":
-        model.pop("pair_counts", None)  # a selection needs none
+        model.pop("pair_counts", None)  # a selection needs no pair counts
         top = pr.PrivateTopK(sample, cell.items // 2, **model)
         return top.fit(cell.epsilon, target="win rate", rng=rng).pvalue <= 0.05
     if cell.test == "homogeneity":

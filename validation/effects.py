@@ -49,7 +49,7 @@ def alternatives(p: np.ndarray, theta: float) -> dict[str, np.ndarray]:
 
 
 def boundary(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The last whole number at which a condition that holds on the left does."""
+    """The last whole number at which a condition that is true on the left is true."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -100,7 +100,7 @@ def coverage(name: str, k: int, n: int, epsilon: float, theta: float) -> list[di
 
 
 def agrees(rng: np.random.Generator) -> bool:
-    """Whether one random fit rejects exactly if its interval leaves out 0, at three levels."""
+    """Whether one random fit rejects exactly if its interval excludes 0, at three levels."""
     k, n = int(rng.integers(2, 7)), int(rng.integers(10, 400))
     p = rng.dirichlet(np.ones(k))
     other = p if rng.random() < 0.3 else rng.dirichlet(50.0 * p + 0.1)

@@ -1,15 +1,15 @@
-"""Level and power of the one test that every p-value and interval of a fit is of.
+"""Size and power of the test behind every p-value and interval of a fit.
 
-Rejections at .05 of what is true: of the difference of two worths, the worst pair of items named,
-and of all worths together (`test` with as many equations). Those of "zero" are rejections of equal
-worths: of the pair that is most apart, and of all (`test_homogeneity`). Where all worths are equal
-both are levels. Answers of a respondent depend on each other in most cells: rankings; two camps
-that differ in one pair; worths of one's own; one question asked again and again. In the cells of
+Rejection rates of true hypotheses at 0.05: the difference of two worths, for the worst pair of
+items, and all worths jointly (`test` with as many equations). The columns of "zero" are rejection
+rates of equal worths: of the pair with the largest difference, and of all (`test_homogeneity`). If
+all worths are equal both are sizes. Answers of a respondent are dependent in most cells: rankings;
+two camps that differ in one pair; personal worths; one question asked repeatedly. In the cells of
 300 respondents in three camps and of 80 in two the dependence is released as one number.
 
-"Identified" is the share of replicates whose release connects all items. A cell
-holds where the worst pair is at most its ceiling, which the worst of as many exceeds by chance in
-.05, and the joint level at most .05 and two standard errors.
+"Identified" is the fraction of replicates whose release connects all items. A cell holds if the
+worst pair is at most its ceiling, which the worst of as many pairs exceeds by chance with
+probability 0.05, and the joint size is at most 0.05 plus two standard errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LIKELY = float(np.log(0.95 / 0.05))
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting: what respondents do, how many they are, worths, epsilon and design."""
+    """One setting: behaviour and number of respondents, worths, epsilon and design."""
 
     answers: str
     people: int
@@ -40,7 +40,7 @@ class Cell:
     design: str = "public"
 
     def replicates(self, number: int) -> int:
-        """Return five times as many where a few respondents or rows decide if the level holds."""
+        """Return five times as many replicates if a few respondents or rows determine the size."""
         return 5 * number if self.answers in ("rows", "half alike") else number
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ def _chances(rng: np.random.Generator, each: np.ndarray, pairs: np.ndarray) -> n
 
 
 def survey(rng: np.random.Generator, people: int, cell: Cell) -> pd.DataFrame:
-    """Draw a survey of so many respondents."""
+    """Draw a survey with a number of respondents."""
     worths, m = np.array(cell.worths), len(cell.worths)
     pairs = np.array(list(combinations(range(m), 2)))
     each = np.tile(worths, (people, 1))
@@ -128,7 +128,7 @@ def _frame(pairs: np.ndarray, won: np.ndarray) -> pd.DataFrame:
 
 @lru_cache(maxsize=32)
 def truth(cell: Cell) -> np.ndarray:
-    """Return the worths that fit a very large survey, where they are not those of all."""
+    """Return the worths that fit a very large survey, if respondents' worths differ."""
     if cell.answers not in {"own worths", "rankings"} or not any(cell.worths):
         return np.array(cell.worths)
     frame = survey(np.random.default_rng(1), 400_000, cell)

@@ -1,14 +1,14 @@
-"""Items that nobody compared, under a private design: how often a fit ranks one, and what it costs.
+"""Items without comparisons under a private design: how often they are ranked, and consequences.
 
-Six items with worths from 1 to -1; a respondent answers six of the pairs that are asked, or a row
-is one pair. Asked are all pairs; all but those of the last item; those within two halves of the
-items; or neighbours, five pairs, with worths from 2 to -2, where few comparisons hold the items
-together. `connected` is the share of fits that connect items which nobody compared, so that one is
-ranked or a difference across the halves is stated; `withheld` the share in which a difference that
-is identified is not stated. `wrong` is how often the 95 % interval of a pair is stated and does not
-cover, in the mean of the identified pairs and in the worst: one withheld counts as one without
-limits. `coverage` is that of the stated intervals alone; `ratio` is how many standard deviations of
-noise an item's expected comparisons are.
+Six items have worths from 1 to -1; a respondent answers six of the pairs asked, or a row is one
+pair. The pairs asked are all pairs; all pairs without the last item; pairs within two halves of the
+items; or the five pairs of neighbours, with worths from 2 to -2, in which few comparisons connect
+the items. `connected` is the fraction of fits that connect items without comparisons, and therefore
+rank one or state a difference across the halves. `withheld` is the fraction in which an identified
+difference is not stated. `wrong` is the rate at which the 95% interval of a pair is stated and does
+not cover, for the mean of the identified pairs and for the worst; a withheld interval counts as
+unbounded. `coverage` is the coverage of the stated intervals alone. `ratio` is the expected number
+of comparisons of an item in standard deviations of the noise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pandas as pd
 import study
 
 import privrank as pr
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 
 ITEMS = [f"item {k}" for k in range(6)]
 WORTHS = np.linspace(1.0, -1.0, 6)
@@ -54,7 +54,7 @@ def worths(kind: str) -> np.ndarray:
 
 
 def survey(rng: np.random.Generator, kind: str, rows: int, number: int) -> pd.DataFrame:
-    """Draw answers, so many of different pairs by respondent."""
+    """Draw answers, a number of different pairs per respondent."""
     pairs, true = np.flatnonzero(ASKED[kind]), worths(kind)
     order = rng.permuted(np.tile(pairs, (number, 1)), axis=1)[:, :rows]
     pair = order.ravel()

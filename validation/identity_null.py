@@ -1,11 +1,11 @@
-"""Levels and power of tests of identity whose null is the shares of earlier answers.
+"""Size and power of tests of identity whose null consists of the shares of earlier answers.
 
 Both years' answers follow one distribution, or this year's differ by a total variation distance of
-.1. "taken as exact": the shares of the earlier answers are the null; "null_nobs": it is told how
-many there were, so that the test compares two samples. Or the earlier counts were released with
-discrete Laplace noise of standard deviation 5.6, as at epsilon .5, and less than 1 taken for 1:
-"noise untold" tells the number of answers alone, "null_noise" the noise too. "most" is .05 and two
-standard errors.
+0.1. "taken as exact": the shares of the earlier answers are the null. "null_nobs": their number is
+given, so the test compares two samples. Or the earlier counts were released with discrete Laplace
+noise of standard deviation 5.6 (epsilon 0.5), and counts below 1 were replaced by 1: "noise untold"
+gives the number of answers alone, "null_noise" the noise as well. "most" is 0.05 plus two standard
+errors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from study import arguments, replicate, write
 import privrank as pr
 
 ALPHA, APART = 0.05, 0.1
-RATIO = np.exp(-0.5 / 2.0)  # l1 sensitivity 2 where one answer is replaced
+RATIO = np.exp(-0.5 / 2.0)  # l1 sensitivity 2 if one answer is replaced
 SHARES = {"4 choices": (0.4, 0.3, 0.2, 0.1), "12 choices": tuple(np.arange(12, 0, -1) / 78)}
 CELLS = tuple((data, (500, 500), 2.0) for data in SHARES)
 
@@ -26,7 +26,7 @@ CELLS = tuple((data, (500, 500), 2.0) for data in SHARES)
 def rejects(
     rng: np.random.Generator, data: str, sizes: tuple[int, int], epsilon: float
 ) -> list[bool]:
-    """Return rejections of each null, and of told ones where H0 is false."""
+    """Return rejections of each null, and of nulls with null_nobs if H0 is false."""
     p, (n, before) = np.array(SHARES[data]), sizes
     earlier = rng.multinomial(before, p)
     half = np.cumsum(p) <= 0.5 + 1e-9

@@ -1,14 +1,14 @@
 """Coverage of 95 % intervals for the worths on Bradley-Terry data, both designs.
 
-Settings: items, comparisons per pair (and the chance that each is made), epsilon per comparison.
-Worths are standard normal, drawn anew in each replicate. A cell passes when coverage lies in
-.93-.97 within two standard errors; where the ridge exceeds the information per contrast the fit
-must warn instead.
+Settings: items, comparisons per pair (and the probability that each is made), epsilon per
+comparison. Worths are standard normal, drawn in each replicate. A cell passes if coverage is in
+0.93-0.97 up to two standard errors; if the ridge exceeds the information per contrast, the fit must
+warn instead.
 
-A worth that the release does not identify is withheld: its interval is the whole line, which
-covers. "withheld" is the share of such worths, and "of stated" the coverage of the others, over
-which RMSE, standard error and its privacy part are taken too. Worths are centred over the items
-that a release connects. A cell that withholds more than half of its worths "withholds".
+A worth that the release does not identify is withheld: its interval is the real line, which covers.
+"withheld" is the fraction of such worths, and "of stated" the coverage of the others, over which
+RMSE, standard error and its privacy part are computed. Worths are centred over the items that a
+release connects. A cell that withholds more than half of its worths "withholds".
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def one(
             fitted = pr.PrivateBTL(
                 frame, items=range(items), respondent=None, ties=False, design=design, **model
             )
-        except ValueError:  # a public graph that falls apart is drawn again
+        except ValueError:  # a public graph that is not connected is drawn again
             continue
         break
     result = fitted.fit(epsilon=epsilon, allow_unidentified=True, rng=rng, **fit)

@@ -1,10 +1,10 @@
-"""Coverage of coefficients of item covariates where worths scatter about them.
+"""Coverage of coefficients of item covariates if worths deviate from the covariate model.
 
 Respondents compare all pairs of six or ten items. Worths are x plus a normal number for each item
 with the standard deviation `scatter`; a second covariate of the items, z, has no effect. "z found"
-is the share of surveys whose interval for z leaves out 0, and "on the line" what that share is
-with errors that take worths to be x exactly. A cell holds where the least coverage of x and z is at
-least its floor.
+is the fraction of surveys whose interval for z excludes 0, and "on the line" the same with standard
+errors that assume worths equal to x. A cell holds if the smaller coverage of x and z is at least
+its floor.
 """
 
 from __future__ import annotations

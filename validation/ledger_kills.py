@@ -1,17 +1,15 @@
 """Two processes share a ledger on disk and are killed at any point: overspends and lost entries.
 
-Both open the ledger by its path, making it if it is new, and spend a tenth at a time as fast as
-they can; each says through a pipe what it was granted, after the ledger granted it. Time after time
-one of the two is killed, after a random time, and another takes its place, which opens the ledger
-again, until it is full; then a new one is begun. Counted are ledgers that hold more than their
-total, grants that are not in the ledger, entries that are in it twice, and processes that failed,
-as those would that could not open the ledger. What was entered and not heard of are spendings of
-processes that were killed before they could say so. In the last row but one the ledger has two
-accounts, each of which has room for half of the spendings: processes spend from one and the other
-in turn, until both are full. "Moved" are entries that are not in the account that was asked, and
-ledgers whose two parts, opened again, are not the ones that they were made with. In the last row
-the processes fit every public class, one after the other, and say what was released after the fit
-returned.
+Both open the ledger by its path, create it if it is new, and spend a tenth at a time as fast as
+they can. After each grant by the ledger, a process reports it through a pipe. Repeatedly one of the
+two is killed after a random time. Another process replaces it and opens the ledger again, until the
+ledger is full; then a new ledger begins. The table counts ledgers that exceed their total, grants
+missing in the ledger, duplicate entries, and processes that failed, for example because they could
+not open the ledger. Entries without a report are from processes that were killed before they could
+report. In the last row but one the ledger has two accounts, each with room for half of the
+spendings: processes spend from both in turn until both are full. "Moved" are entries in the wrong
+account, and ledgers whose two accounts differ from the original ones after reopening. In the last
+row the processes fit every public class in turn, and report each release after the fit returns.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ Fit = Callable[[Ledger | None], object]
 CELLS = ((100, 0.01), (100, 0.003), (1, 0.002))
 SPLIT = (100, 0.01)
 FITTED = (60, 0.2)
-"""The same where processes fit models: what they have in memory is copied at every fork."""
+"""The same for processes that fit models, whose memory is copied at every fork."""
 
 DELTA = 1e-6
 SHARE = zcdp_rho(1.0, DELTA) / 1000
@@ -51,7 +49,7 @@ SHARE = zcdp_rho(1.0, DELTA) / 1000
 
 
 def spend_until_refused(path: Path, room: int, pipe: int, name: str) -> None:
-    """Open the ledger, and spend until it is full; say through the pipe what was granted."""
+    """Open the ledger, and spend until it is full; report grants through the pipe."""
     budget = Ledger(path, epsilon=room * SIZE, unit="respondent")
     try:
         for k in range(room + 1):
@@ -137,7 +135,7 @@ def fits() -> dict[str, Fit]:
 
 
 def fit_until_refused(calls: dict[str, Fit], path: Path, room: int, pipe: int, name: str) -> None:
-    """Open the ledger, and fit class after class until it is full; say what was released."""
+    """Open the ledger, and fit each class in turn until it is full; report releases."""
     from privrank import Budget
 
     budget = Budget(path, epsilon=room * SIZE, unit="respondent")
@@ -152,7 +150,7 @@ def fit_until_refused(calls: dict[str, Fit], path: Path, room: int, pipe: int, n
 
 
 def forked(call: Callable[[], None]) -> int:
-    """Run `call` in a child of this process; its number."""
+    """Run `call` in a child process; return its id."""
     child = os.fork()
     if child == 0:
         try:
@@ -166,7 +164,7 @@ def forked(call: Callable[[], None]) -> int:
 
 
 def ended(child: int) -> int:
-    """Wait for a child; its exit code, which is negative where a signal ended it."""
+    """Wait for a child; return its exit code, negative if a signal ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -174,7 +172,7 @@ Spender = Callable[[Path, int, int, str], None]
 
 
 class Survey:
-    """A ledger, what its processes said was granted, and what is wrong with it."""
+    """A ledger, the grants reported by its processes, and its errors."""
 
     def __init__(
         self, folder: Path, number: int, room: int, spend: Spender = spend_until_refused
@@ -191,7 +189,7 @@ class Survey:
         return forked(lambda: self.spend(self.path, self.room, self.outlet, name))
 
     def listen(self) -> None:
-        """Take down what was said."""
+        """Collect the reports."""
         try:
             self.rest += os.read(self.inlet, 2**16)
         except BlockingIOError:
@@ -207,7 +205,7 @@ class Survey:
         return [name for (name,) in rows]
 
     def moved(self) -> int:
-        """Return how much of a ledger with two accounts is not where it was spent, or is no more.
+        """Return how much of a ledger with two accounts is in the wrong account, or missing.
 
         Read without privrank, and then with it, as a later process would.
         """
@@ -234,7 +232,7 @@ class Survey:
         )
 
     def close(self) -> Counter[str]:
-        """Return what there was of everything; nobody may spend any more."""
+        """Return the counts; no process may spend any more."""
         self.listen()
         os.close(self.inlet)
         os.close(self.outlet)
@@ -257,7 +255,7 @@ class Survey:
 
 
 def exactly(folder: Path, room: int = 100) -> Counter[str]:
-    """Nobody is killed: two processes are granted what there is, and no more."""
+    """Without kills, two processes are granted the total, and no more."""
     survey = Survey(folder, 0, room)
     children = [survey.spender(), survey.spender()]
     assert [ended(child) for child in children] == [0, 0]
@@ -295,7 +293,7 @@ FAULTS = ("overspent", "lost", "entered twice", "moved", "failed")
 
 
 def cells() -> Iterator[tuple[str, int, float, Spender]]:
-    """What is spent, for how many spendings there is room, the mean time to a kill, and who."""
+    """The amounts, the number of spendings, the mean time to a kill, and the processes."""
     for room, wait in CELLS:
         yield "a tenth", room, wait, spend_until_refused
     yield "two accounts", *SPLIT, spend_both_until_refused
@@ -303,7 +301,7 @@ def cells() -> Iterator[tuple[str, int, float, Spender]]:
 
 
 def main() -> None:
-    import study  # not above: what is imported is copied at every fork
+    import study  # not at the top: imported modules are copied at every fork
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)

@@ -1,9 +1,9 @@
-"""Coverage of 95 % intervals for the worths under other links than the logit, both designs.
+"""Coverage of 95% intervals for the worths under links other than the logit, both designs.
 
-Comparisons follow the link that is fitted. Worths are normal with the spread at which chances vary
-as for standard normal worths under the logit, drawn anew in each replicate. A cell passes when
-coverage lies in .93-.97 within two standard errors; where the ridge exceeds the information per
-contrast the fit must warn instead. Without noise both designs give the same fit.
+Comparisons follow the fitted link. Worths are normal, drawn in each replicate; their standard
+deviation makes preference probabilities vary as with standard normal worths under the logit. A cell
+passes if coverage is in 0.93-0.97 up to two standard errors; if the ridge exceeds the information
+per contrast, the fit must warn instead. Without noise both designs give the same fit.
 """
 
 from __future__ import annotations

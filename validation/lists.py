@@ -1,4 +1,4 @@
-"""Respondents who rank items, for studies: what they list, and which pairs their lists decide."""
+"""Respondents who rank items, for studies: their lists, and the pairs that these decide."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Model = pr.PlackettLuce | pr.Mallows
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Respondents who list the leading items of a ranking: the shares of types, and their models.
+    """Respondents who list the top items of a ranking: the fractions of types, and their models.
 
-    Stands for a population of :mod:`respondents`, whose answers are the pairs of these lists.
+    Replaces a population of :mod:`respondents`; its answers are the pairs of these lists.
     """
 
     items: int
@@ -28,7 +28,7 @@ class Lists:
 
     @property
     def rows(self) -> int:
-        """The pairs whose order a list tells."""
+        """The pairs whose order a list determines."""
         return self.listed * (2 * self.items - self.listed - 1) // 2
 
     def draw(self, rng: np.random.Generator, nobs: int) -> pd.DataFrame:
@@ -42,14 +42,14 @@ class Lists:
         return pd.DataFrame(ranks).where(ranks <= self.listed)
 
     def answers(self, rng: np.random.Generator, nobs: int) -> np.ndarray:
-        """Return the answers of a sample to every pair, NaN where a list does not tell."""
+        """Return the answers of a sample to every pair, NaN if a list does not determine it."""
         first, second = np.triu_indices(self.items, 1)
         place = self.draw(rng, nobs).fillna(self.items + 1).to_numpy()
         order = np.sign(place[:, second] - place[:, first])
         return np.where(order == 0, np.nan, order)
 
     def expected(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the share of lists that tell the order of a pair, and the expected answer."""
+        """Return the fraction of lists that determine a pair, and the expected answer."""
         wins = sum(
             share * expected_wins(model, self.items, self.listed)
             for share, model in zip(self.shares, self.models, strict=True)
@@ -60,7 +60,7 @@ class Lists:
 
 
 def choice(model: Model, left: np.ndarray) -> np.ndarray:
-    """Return the probabilities with which a model chooses the best of the items that are left."""
+    """Return the probabilities with which a model chooses the best of the remaining items."""
     if isinstance(model, pr.PlackettLuce):
         weight = np.exp(model.worths[left])
     else:

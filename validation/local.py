@@ -1,15 +1,15 @@
-"""The local model: how much worse are its orders than the best one, and those of its rivals?
+"""The local model: excess of its orders and of the orders of other methods.
 
-Excess is the number of disagreements beyond the least, in percent of all pairs, on the sample of
-5000 rankings (beside it the standard error of its mean). The default asks for sub-rankings and
-takes Kemeny's order of the shrunken fractions. Its rivals: the orders that KwikSort makes of the
-fractions that Yan, Li and Liu (2020) estimate, by randomised response and by Laplace noise that is
-cut (their :RR and :Lap, with the number of pairs that is best at this epsilon); Borda's order of
-the former; a local search in those of Duchi's mechanism; and the cap mechanism for Borda scores.
+Excess is the number of disagreements above the minimum, in percent of all pairs, on the sample of
+5000 rankings (with the standard error of its mean). The default asks for sub-rankings and uses
+Kemeny's order of the shrunken fractions. The other methods are KwikSort of the fractions estimated
+by Yan, Li and Liu (2020), by randomised response and by truncated Laplace noise (their :RR and
+:Lap, with the best number of pairs at this epsilon); Borda's order of the former; a local search on
+the fractions of Duchi's mechanism; and the cap mechanism for Borda scores.
 
-Rankings are of a Mallows model with phi = 1 - theta, as the paper's. With PRIVRANK_SURVEYS=<folder>
-in the environment the study also reads sushi.csv of that folder (rankings as ranks, one column per
-item).
+Rankings are from a Mallows model with phi = 1 - theta (the paper's theta). With
+PRIVRANK_SURVEYS=<folder> in the environment the study also reads sushi.csv of that folder (rankings
+as ranks, one column per item).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def sushi() -> np.ndarray:
 
 
 def rivals(m: int, epsilon: float):
-    """Return the protocol and the rule of each rival."""
+    """Return the protocol and the rule of each method."""
     items = [f"item {k}" for k in range(m)]
     pairs = FAR[1] if epsilon > FAR[0] else 1
     response = RandomPairs(items, epsilon, pairs)
@@ -86,7 +86,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, float]:
         ranks = sushi()
     else:
         ranks = pr.Mallows(cell.m, 1.0 - cell.theta).rvs(N, rng)
-    # the order of the items in the list, which decides ties, tells nothing
+    # the order of the items in the list, which decides ties, is random
     ranks = ranks[:, rng.permutation(cell.m)]
     counts, found = pair_count_values(ranks), {}
     best = kemeny(counts, time_limit=5.0).score

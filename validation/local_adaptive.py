@@ -1,19 +1,19 @@
-"""Adaptive KwikSort: is what it loses the predicted, and when is it ahead of the default?
+"""Adaptive KwikSort: its actual and predicted loss, and comparison with the default.
 
-Everybody answers once, at all of epsilon: one pair that the curator has chosen from the answers
-before (`AdaptiveKwikSort`, the order of all answers, and that of the sort alone); or the order of
-some items drawn beforehand, from which the default makes its order (`SubRanking`). Beside them
-KwikSort of the fractions of random pairs (Yan, Li and Liu, 2020) and Algorithm 3 of Alabi, Ghazi,
-Kumar and Manurangsi (2022), repaired: the 1 / m of all people to whom an item belongs answer each
-of its comparisons, at epsilon / 2 over 20 log m. Excess is the number of disagreements beyond the
-least, in percent of all pairs, on the sample.
+Each respondent answers once, with all of epsilon. Either the question is one pair that the curator
+chose from earlier answers (`AdaptiveKwikSort`; the order of all answers, and the order of the sort
+alone), or it is the order of items drawn beforehand, from which the default computes its order
+(`SubRanking`). Other methods are KwikSort of the fractions of random pairs (Yan, Li and Liu, 2020)
+and Algorithm 3 of Alabi, Ghazi, Kumar and Manurangsi (2022), as corrected: a fraction 1 / m of the
+respondents is assigned to each item and answers each of its comparisons, at epsilon / 2 over 20 log
+m. Excess is the number of disagreements above the minimum, in percent of all pairs, on the sample.
 
-`neighbours` is the share of the population that places neighbours in the order alike. `covered` is
-the share of runs in which the intervals of all pairs that were asked hold at once (level .95, for
-the population). Some cells have people who do not answer, or who answer late.
+`neighbours` is the fraction of the population that agrees with the order of neighbours. `covered`
+is the fraction of runs in which the intervals of all pairs that were asked cover simultaneously
+(level 0.95, for the population). In some cells respondents do not answer, or answer late.
 
 With PRIVRANK_SURVEYS=<folder> in the environment the study also reads sushi.csv of that folder
-(rankings as ranks, one column per item), which stands for no model.
+(rankings as ranks, one column per item), which do not follow a model.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def of_random_pairs(ranks: np.ndarray, epsilon: float, rng: np.random.Generator)
 
 
 def of_algorithm_3(ranks: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the order of KwikSort when the people of an item answer all its comparisons."""
+    """Return the order of KwikSort if the respondents of an item answer all its comparisons."""
     n, m = ranks.shape
     each = epsilon / 2 / (20 * math.log(m))
     gain, people = math.tanh(each / 2), np.array_split(rng.permutation(n), m)
@@ -116,7 +116,7 @@ def of_algorithm_3(ranks: np.ndarray, epsilon: float, rng: np.random.Generator) 
         noisy[item] = np.where(kept, votes, -votes).sum(axis=0)
     pivots = rng.permutation(m)
     place = np.argsort(pivots)
-    # the people of the item that is compared with the pivot, which comes first of the two, answer
+    # the respondents of the item that is compared with the pivot, the first of the two, answer
     item = place[:, None] > place
     return kwiksort(np.where(item, noisy, -noisy.T), pivots)
 

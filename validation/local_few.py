@@ -1,12 +1,13 @@
-"""The local model with few reports: which order loses least, and where is CapBorda the better one?
+"""The local model with few reports: excess of the orders, and comparison with CapBorda.
 
-Excess is the number of disagreements with the population beyond the least, in percent of all pairs.
-For each number of items, epsilon and number of votes on a pair: the mean over models of the default
-(sub-rankings and Kemeny's order of the shrunken fractions), of the order by the Borda scores of the
-same reports, and of CapBorda with as many reports. `most` is the largest difference between the
-default and the Borda order of any model, in standard errors; a number above 2 is a loss.
+Excess is the number of disagreements with the population above the minimum, in percent of all
+pairs. For each number of items, epsilon and number of votes on a pair: the mean over models of the
+default (sub-rankings and Kemeny's order of the shrunken fractions), of the order by the Borda
+scores of the same reports, and of CapBorda with as many reports. `most` is the largest difference
+between the default and the Borda order of any model, in standard errors; a number above 2 is a
+loss.
 
-Models: Mallows with phi .5, .8 and .95, and Plackett-Luce with items in three clumps.
+Models: Mallows with phi 0.5, 0.8 and 0.95, and Plackett-Luce with items in three clusters.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def counted(protocol, ranks: np.ndarray, rng: np.random.Generator) -> Tally:
 
 
 def released(protocol, model: float | str, n: int, rng: np.random.Generator):
-    """Return a release, and the items in the places that tell nothing of their order."""
+    """Return a release, and the items in positions that do not depend on their order."""
     while True:
         shuffled = rng.permutation(len(protocol.items))
         ranks = rankings(model, len(protocol.items), n, rng)[:, shuffled]

@@ -55,7 +55,7 @@ def panels(rows: Rows, *keys: str) -> dict[tuple[str, ...], Rows]:
 
 
 def curve(axis: Any, x: Sequence[float], cells: Sequence[str], method: str, **style: Any) -> None:
-    """Draw one method's numbers, with two standard errors to either side where they are given."""
+    """Draw one method's numbers, with two standard errors on either side if they are given."""
     known = [(at, cell) for at, cell in zip(x, cells, strict=True) if cell]
     at = [each for each, _ in known]
     mean, *error = zip(*(cell.rstrip(")").split(" (") for _, cell in known), strict=True)
@@ -78,7 +78,7 @@ def grid(rows: int, columns: int) -> tuple[Any, Any]:
 
 
 def finish(figure: Any, axis: Any, title: str, name: str) -> None:
-    """Put the names of the curves below, and write the figure beside its table."""
+    """Put the legend below, and write the figure next to its table."""
     lines, names = axis.get_legend_handles_labels()
     figure.legend(
         lines, names, fontsize="small", frameon=False, ncols=3, loc="outside lower center"

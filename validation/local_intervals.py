@@ -1,13 +1,12 @@
-"""The local model: do intervals of pair fractions, of Borda scores and of ranks hold?
+"""The local model: coverage of pairwise fractions, Borda scores and rank sets.
 
-Rankings are of a Mallows model; phi = 1 is uniform, at 0 all are alike. A survey whose reports do
-not connect the items is refused, and drawn again. For each protocol: the share of surveys in
-which the 95 % interval of a pair's fraction holds what is true, on average and of the worst pair
-(beside it what the worst of as many falls below with probability .05 if each holds with .95), and
-of the pair that is covered most; the share of these intervals that are all of [0, 1] (`open`); the
-share of surveys in which all simultaneous ones hold, in which the interval of a Borda score does,
-and in which no order of two items is stated wrongly; and the share of pairs whose order is stated.
-First come few reports.
+Rankings are from a Mallows model; phi = 1 is uniform, and at 0 all are equal. A survey whose
+reports do not connect the items is refused, and drawn again. For each protocol the table has the
+coverage of 95% intervals of pairwise fractions, on average, for the worst pair (with the 5%
+quantile of the worst of as many exact intervals) and for the best pair; the fraction of these
+intervals that are equal to [0, 1] (`open`); the coverage of all simultaneous intervals and of the
+intervals of Borda scores; the fraction of surveys without a wrongly stated order of two items; and
+the fraction of pairs whose order is stated. The first cells have few reports.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
     protocol = PROTOCOLS[cell.protocol]([f"item {k}" for k in range(cell.m)], cell.epsilon)
     while True:
         tally = counted(protocol, rankings(cell.m, cell.phi, cell.n, rng), rng)
-        try:  # no interval depends on the order, and that by Borda scores is the fastest to find
+        try:  # intervals do not depend on the order: use the fastest
             release = release_consensus(tally, "Borda")
             break
         except ValueError:
@@ -112,7 +111,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
     intervals = fit.rank_conf_int()
     place = np.arange(1, cell.m + 1)
     right = (intervals["lower"] <= place) & (place <= intervals["upper"])
-    if cell.phi == 1.0:  # all are alike, so that no order is right
+    if cell.phi == 1.0:  # all are equal, so no order is correct
         right = (intervals["lower"] == 1) & (intervals["upper"] == cell.m)
     found = {
         "scores": (low <= scores) & (scores <= high),

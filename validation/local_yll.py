@@ -1,11 +1,12 @@
-"""The experiments of Yan, Li and Liu (2020) on LDP-KwikSort, and privrank's default beside it.
+"""The experiments of Yan, Li and Liu (2020) on LDP-KwikSort, with privrank's default.
 
-Their consensus is KwikSort's order of fractions that respondents' answers to K random pairs give,
-by randomised response (:RR) or by Laplace noise that is cut (:Lap), here as corrected.
+Their consensus is KwikSort's order of fractions from respondents' answers to K random pairs, by
+randomised response (:RR) or by truncated Laplace noise (:Lap), here as corrected.
 
-Orders are judged by their excess: the mean Kendall distance of the consensus from the rankings
-beyond the least one, in percent of all pairs. Estimates are judged by their error rate: the percent
-of pairs whose estimated majority is not that of all rankings. A tie of the estimates counts half.
+Orders are compared by their excess: the mean Kendall distance of the consensus from the rankings
+above the minimum, in percent of all pairs. Estimates are compared by their error rate: the
+percentage of pairs whose estimated majority differs from that in all rankings. A tie of the
+estimates counts half.
 
 Real rankings are read from a folder that PRIVRANK_SURVEYS names (sushi.csv, turk_dots_3.csv,
 turk_puzzle_5.csv, turk_puzzle_11.csv: rankings as ranks, one column per item).
@@ -18,9 +19,9 @@ central model. KwikSort without privacy finds the best order of all these survey
 Respondents: the same on TurkPuzzle by the number of respondents, a random part of all, epsilon 2.
 
 Mallows models: mean Kendall distance in percent of all pairs by items, rankings
-and theta = 1 - phi, epsilon 2, K = 1; the gap is that of :RR below :Lap, in percent.
+and theta = 1 - phi, epsilon 2, K = 1; the gap is the improvement of :RR over :Lap, in percent.
 
-Times (their Table 3): seconds of the processor for all respondents' answers, and for the consensus.
+Times (their Table 3): processor seconds for all respondents' answers, and for the consensus.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def distance(protocol, rule: str, ranks: np.ndarray, counts: np.ndarray, rng) ->
 
 
 def judged(protocol, rule: str, ranks: np.ndarray, counts: np.ndarray, rng) -> tuple[float, float]:
-    """Return the mean distance from all rankings, and the error rate, of reports of some."""
+    """Return the mean distance from all rankings and the error rate, for the reports of some."""
     release = release_consensus(protocol.tally(protocol.simulate(ranks, rng)), rule)
     first, second = protocol.all_pairs.T
     true = np.sign(counts[first, second] - counts[second, first])

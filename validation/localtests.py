@@ -1,8 +1,9 @@
-"""The local model's test of uniformity and its worths: level, power, coverage.
+"""The local model's test of uniformity and its worths: size, power and coverage.
 
 The sizes of Figure 3 of Busa-Fekete, Fotakis and Zampetakis (2021), local curve: their scheme, in
-which everybody answers a bit about each of half as many pairs as there are items, beside bits about
-one of a few public pairs. Only the pairs asked are simulated, by the Mallows model's probabilities.
+which each respondent reports a bit for each of m / 2 pairs of the m items, is compared with bits
+for a single pair out of a few public ones. Only the pairs asked are simulated, with the
+probabilities of the Mallows model.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def names(m: int) -> list[str]:
 
 @cache
 def by_gap(m: int, phi: float) -> np.ndarray:
-    """Probability that the better one of two items is ranked first, by their gap in the centre."""
+    """Probability that the better of two items is ranked first, by their gap in the centre."""
     model = pr.Mallows(m, phi)
     ahead = [model.pair_probability(model.items[0], item) for item in model.items[1:]]
     return np.array([0.5, *ahead])
@@ -74,7 +75,7 @@ class Bits:
 
 @dataclass(frozen=True)
 class Rankings:
-    """Uniformity from rankings that were simulated whole, by protocol."""
+    """Uniformity from completely simulated rankings, by protocol."""
 
     kind: Callable[..., Protocol]
     m: int

@@ -1,9 +1,9 @@
-"""Worths from reports of orders of three and four items: coverage, errors, and those of pairs.
+"""Worths from reports of orders of three and four items, and of pairs: coverage and errors.
 
-The same respondents are asked for the order of a few items, for that of two, and for a bit about a
-pair of their own, at the same epsilon. Their rankings are of the Plackett-Luce model, or of two
-camps of it that disagree about half of the items. The worths of camps are those that fit the pairs
-asked best.
+The same respondents are asked for the order of a few items, for the order of two, and for a bit
+about a pair of their own, at the same epsilon. Their rankings are from the Plackett-Luce model, or
+from two camps of it that disagree about half of the items. The true worths of camps give the best
+fit to the pairs asked.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Orders:
 
     @property
     def populations(self) -> list[tuple[float, np.ndarray]]:
-        """Shares of the respondents with their worths."""
+        """Fractions of the respondents with their worths."""
         worths = np.linspace(1.0, -1.0, self.items)
         if not self.camps:
             return [(1.0, worths)]
-        # the others have the first half of the items the other way round
+        # the others have the first half of the items in reverse
         turned = worths.copy()
         half = self.items // 2
         turned[:half] = worths[:half][::-1] - 1.0
@@ -74,7 +74,7 @@ class Orders:
 
 
 def best_fitting(ahead: np.ndarray, counts: np.ndarray, items: int) -> np.ndarray:
-    """Return the differences of the worths that fit pairs best, as often as they were asked."""
+    """Return the differences of the worths with the best fit to the weighted pairs."""
     first, second = np.triu_indices(items, 1)
     contrasts = np.eye(items)[first] - np.eye(items)[second]
     worths = np.zeros(items)

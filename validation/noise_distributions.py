@@ -1,9 +1,9 @@
-"""Distributions of noise on net wins: how far they move University, and what still holds.
+"""Distributions of noise on net wins: error on University, coverage and size.
 
 Respondents, 6 items, all 15 pairs, public design, epsilon 1 (a tenth of it for the design effect):
 mean l2 distance of the private to the non-private worths, for all of epsilon and with its share,
 and the coverage of 95 % intervals when respondents are resampled. Separation: simulated surveys of
-respondents whose items are tied across the boundary of the top k, so every rejection is wrong. The
+respondents whose items are tied across the boundary of the top k; every rejection is an error. The
 last rows are at comparison level: every answer is a unit.
 """
 
@@ -17,7 +17,7 @@ import study
 
 import privrank as pr
 
-# largest mean distance that the project accepts
+# largest acceptable mean distance
 BARS = {"laplace": 0.14}
 LAWS = ("laplace", "zero-sum-laplace", "permutohedron", "gaussian")
 DELTA = 1e-6

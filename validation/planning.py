@@ -1,4 +1,4 @@
-"""What epsilon means for a p-value and for the size of a survey: the tables of docs/planning.md."""
+"""Effect of epsilon on p-values and sample sizes: the tables of docs/planning.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COMMAND = "python validation/planning.py"
 
 
 def pvalues(fits: int) -> None:
-    """Write how p-values of the same data differ from fit to fit."""
+    """Write the variation of p-values of the same data between fits."""
     started, rows = time.time(), []
     for number, epsilon in enumerate((*EPSILONS, math.inf)):
         found = np.array(replicate(pvalue, fits, epsilon, cell=21500 + number))
@@ -59,7 +59,7 @@ QUESTIONS = {
 
 
 def needed(rng: np.random.Generator, question: str) -> dict[str, int]:
-    """Return how many respondents a question needs, by epsilon: a number without randomness."""
+    """Return the number of respondents for a question by epsilon, which is not random."""
     power, categories, distance = QUESTIONS[question]
     design = power(categories, kind="choices")
     return {
@@ -71,7 +71,7 @@ def needed(rng: np.random.Generator, question: str) -> dict[str, int]:
 
 
 def sizes() -> None:
-    """Write how many respondents tests need."""
+    """Write the numbers of respondents for tests."""
     started, rows = time.time(), []
     for number, question in enumerate(QUESTIONS):
         (found, *_) = replicate(needed, 1, question, cell=21600 + number)

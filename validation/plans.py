@@ -1,13 +1,13 @@
-"""What a fit releases when pair counts are private: `auto` beside every alternative.
+"""Releases of a fit with private pair counts: `auto` compared with every alternative.
 
 Private design, `pair_counts="release"`: net wins with the pair counts under every distribution of
-noise, the win matrix, objective perturbation. Errors are those of differences of two worths: over
-all pairs of items, and for the pair with the largest. Simulated worths are normal with standard
-deviation .6, drawn anew for every data set: respondents answer all pairs (a fifth of the answers
-missing where it says so), rows a pair at random each. Surveys are resampled by respondent, the
-worths of the survey itself being true. `auto` is "best" where its error is the least, and "near"
-where it is at most .05, or two standard errors of the difference, above that. "None helps" where
-calling all worths equal has a smaller error than any fit: noise has drowned the answers.
+noise, the win matrix, objective perturbation. Errors are of differences of two worths: over all
+pairs of items, and for the pair with the largest error. Simulated worths are normal with standard
+deviation 0.6, drawn for every data set. Respondents answer all pairs (with a fifth of the answers
+missing if stated); rows answer a random pair each. Surveys are resampled by respondent, and the
+worths of the survey itself are the true ones. `auto` is "best" if its error is the smallest, and
+"near" if it is above that by at most 0.05, or by two standard errors of the difference. "None
+helps" if the estimate of equal worths has a smaller error than any fit because of the noise.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, ob
                 budget=None,
                 rng=rng,
             )
-            # the fit itself: where counts connect no items a result states no difference
+            # the fit itself: if counts connect no items a result states no difference
             off = btl.infer(release).estimate.coefficients - truth
             drawn[draw] = (off[first] - off[second]) ** 2
         errors[label(plan)] = drawn
@@ -136,7 +136,7 @@ def one(rng: np.random.Generator, cell: Setting, epsilon: float) -> dict[str, ob
 
 
 def compare(out: list[dict[str, object]]) -> dict[str, object]:
-    """Return `auto`, the plan predicted best, beside the alternative with the least error."""
+    """Return `auto`, the plan predicted best, and the alternative with the smallest error."""
     plans = list(out[0]["errors"])
     # by plan, data set and pair
     squares = {
@@ -146,7 +146,7 @@ def compare(out: list[dict[str, object]]) -> dict[str, object]:
     worst = {plan: np.sqrt(square.mean(axis=0).max()) for plan, square in squares.items()}
     auto = plans[0]
     best = min(plans[1:], key=lambda plan: mean[plan])
-    # the standard error of the ratio of two roots, by that of the difference of the squares
+    # the standard error of the ratio of two roots, from the difference of the squares
     difference = squares[auto].mean(axis=1) - squares[best].mean(axis=1)
     error = difference.std(ddof=1) / np.sqrt(len(out)) / (2.0 * mean[best] ** 2)
     ratio = mean[auto] / mean[best]

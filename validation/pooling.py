@@ -1,23 +1,22 @@
-"""Pooling: do intervals cover, are they shorter than those of one release, does Q keep its level?
+"""Pooling: coverage of intervals, their width relative to single releases, and the size of Q.
 
-Comparisons are rows of six items with equal pairs, rankings of a Mallows model of five items, or
-(polarised) one order and its reverse, each of half the voters. For each cell:
+Comparisons are rows of six items with equal pairs. Rankings are from a Mallows model of five items,
+or (polarised) half of the voters have one order and half its reverse. For each cell:
 
-- `pairs`: the coverage of 95 % intervals of all pairs of items, or of Borda scores; `worst` and
-  `best`: the least and most over pairs, with the bounds that the least and most of as many exact
-  ones keep within with probability .95.
-- `one`: the coverage of the intervals of the release that promises most by public numbers; `there`:
-  that of the pair that is covered worst by the pooled ones.
-- `alike`: the ratio of the pooled standard error to the least of one release, like for like, the
-  largest of all pairs and replicates (at most 1 by construction).
-- `errors`: the same with the standard errors that releases print by themselves, the mean; `larger`:
-  the share of pairs where the pooled one is larger.
-- `widths`: the mean ratio of the pooled interval to the shortest that a release prints by itself,
-  on the scale of worths, fractions or scores; `wider`: the share of pairs where it is wider;
-  `most`: the largest ratio. A few pooled intervals have no end where a release's has one, a ratio
-  that is infinite; the mean leaves them out.
-- `Q rejects`: how often Q rejects at .05. With `shift` one survey has other values, so that Q
-  should reject, and coverage is left out.
+- `pairs`: the coverage of 95% intervals of all pairs of items, or of Borda scores; `worst` and
+  `best`: the minimum and maximum over pairs, with 95% bounds for as many exact intervals.
+- `one`: the coverage of the intervals of the release with the best predicted accuracy; `there`: its
+  coverage for the pair with the worst pooled coverage.
+- `alike`: the ratio of the pooled standard error to the smallest of one release with the same
+  estimates, the largest over pairs and replicates (at most 1 by construction).
+- `errors`: the mean of the same ratio with the standard errors in the releases' own summaries;
+  `larger`: the fraction of pairs with a larger pooled standard error.
+- `widths`: the mean ratio of the pooled interval to the shortest interval in the releases' own
+  summaries, on the scale of worths, fractions or scores; `wider`: the fraction of pairs with a
+  wider pooled interval; `most`: the largest ratio. A few pooled intervals are unbounded although a
+  release's interval is bounded; the mean omits these infinite ratios.
+- `Q rejects`: the rejection rate of Q at 0.05. With `shift` one survey has other values, so Q
+  should reject, and coverage is omitted.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def worths(cell: Cell) -> np.ndarray:
 
 
 def shifted(cell: Cell, k: int) -> np.ndarray:
-    """Return the worths of one survey: of the last of them the first two items change places."""
+    """Return the worths of one survey; the last survey exchanges the first two items."""
     b = worths(cell)
     if cell.shift and k == len(cell.units) - 1:
         b[:2] += np.array([-0.5, 0.5]) * cell.shift
@@ -92,7 +91,7 @@ def shifted(cell: Cell, k: int) -> np.ndarray:
 
 @cache
 def template(kind: str, n: int, epsilon: float) -> Release:
-    """Return a release of a survey of this size, of which replicates take all but the numbers."""
+    """Return a release of a survey of this size; replicates replace its numbers."""
     rng = np.random.default_rng(0)
     if kind.endswith("rows"):
         pair = np.arange(n) % len(FIRST)
@@ -196,7 +195,7 @@ def fractions(cell: Cell) -> np.ndarray:
 
 
 def fits(rng: np.random.Generator, cell: Cell) -> list:
-    """Return the results that are pooled: of one survey, or of as many as there are epsilons."""
+    """Return the results to pool: of one survey, or of one survey for each epsilon."""
     found, data = [], None
     for k, (n, epsilon) in enumerate(zip(cell.units, cell.epsilons, strict=True)):
         fresh = data is None or cell.survey == "different"
@@ -225,7 +224,7 @@ def voted(cell: Cell) -> np.ndarray:
 
 
 def stated(cell: Cell, result: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return limits and standard errors of a result, pooled or not, on the scale of worths."""
+    """Return limits and standard errors of a pooled or single result, on the scale of worths."""
     first, second = np.triu_indices(VOTED, 1)
     if isinstance(result, pr.AggregationResult) and cell.kind.startswith("Borda"):
         found = result.borda().loc[RANKED]
@@ -247,9 +246,9 @@ def stated(cell: Cell, result: object) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def stated_surveys(rng: np.random.Generator, cell: Cell) -> tuple[list, pr.PooledResult]:
-    """Return results and what they pool to; of those that are refused nothing is stated.
+    """Return results and the pooled result, if they are not refused.
 
-    Refused are releases whose comparisons do not connect all items.
+    Releases whose comparisons do not connect all items are refused.
     """
     while True:
         results = fits(rng, cell)
@@ -289,7 +288,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
 
 
 def ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return ratios of widths; where both intervals have no end on some side, 1."""
+    """Return ratios of widths; 1 if both intervals are unbounded."""
     endless = np.isinf(one) & np.isinf(other)
     return np.where(endless, 1.0, one / np.where(endless, 1.0, other))
 

@@ -1,12 +1,12 @@
-"""Random effects: do intervals cover the mean over sites that differ, and is tau right?
+"""Random effects: coverage of the mean over sites that differ, and estimates of tau.
 
-Sites are drawn with worths of their own, the mean ones plus normal deviations of standard deviation
-`tau`; each has its number of rows, of six items with equal pairs, and its epsilon. For each cell,
-over all pairs of items: the coverage of 95 % intervals of the difference of their mean worths by
-`effects="common"` and by `effects="random"` (`worst` is the least of any pair, beside it what the
-least of as many exact ones falls below with probability .05), their mean widths, and the mean and
-median of the estimated tau. `shaped` deviations are of one item alone, of the same sum of squares;
-the mean worths go from minus to plus half the `spread`.
+The worths of a site are the mean worths plus normal deviations of standard deviation `tau`; each
+site has its number of rows, of six items with equal pairs, and its epsilon. For each cell, over all
+pairs of items, the table has the coverage of 95% intervals of the difference of mean worths with
+`effects="common"` and `effects="random"` (`worst` is the minimum over pairs, with the 5% quantile
+of the minimum of as many exact intervals), their mean widths, and the mean and median of the
+estimated tau. `shaped` deviations are of one item alone, with the same sum of squares; the mean
+worths range from minus to plus half the `spread`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, np.ndarray]:
 
 
 def listed(numbers: tuple[float, ...]) -> str:
-    """Return numbers in a line, those of many sites as one."""
+    """Return numbers in one line; equal numbers of many sites appear once."""
     return f"{len(numbers)} x {numbers[0]}" if len(numbers) > 5 else " ".join(map(str, numbers))
 
 

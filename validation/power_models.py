@@ -1,15 +1,14 @@
-"""Do plans of models predict what fits give?
+"""Predictions of power plans compared with simulated fits.
 
-Every cell plans a survey, simulates it so many times, fits it, and compares: the share of fits that
-separate two items, or the top k, beside the power that was predicted; the mean excess of consensus
-orders, and the mean width of rank intervals, beside theirs. `sd` is the difference over the
-standard errors of both. Effects are those that the plans were looked at with while they were built,
-and held-out ones: spread worths, strong preferences, many items, an epsilon of .3 to .5, a few
-hundred answers, second moments of pairs, noise that is nearly all of the error, pairs with one or
-two comparisons, ties that random responses make up. Answers are comparisons that people with an
-order of all items in mind make: that of their worths and Gumbel errors, of which pairs have the
-probabilities of Bradley and Terry. Plans take more replicates here than by default, so that the
-table tells their errors from those of their simulation.
+Every cell plans a survey, simulates and fits it repeatedly, and compares the results with the
+predictions: the fraction of fits that separate two items, or the top k, with the power; the mean
+excess of consensus orders and the mean width of rank sets with their predictions. `sd` is the
+difference over the standard errors of both. Effects are those used during development and held-out
+ones: spread worths, strong preferences, many items, an epsilon of 0.3 to 0.5, a few hundred
+answers, second moments of pairs, noise that dominates the error, pairs with one or two comparisons,
+ties caused by randomised response. Each respondent's comparisons agree with one order of all items:
+the order of their worths plus Gumbel errors, whose pairs have Bradley-Terry probabilities. Plans
+use more replicates here than by default, which separates their errors from simulation errors.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from privrank.bradley_terry.scoretests import pvalues
 COMMAND = "python validation/power_models.py"
 INF = math.inf
 REPLICATES = 1000
-"""Fits that a plan simulates."""
+"""Number of fits that a plan simulates."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A plan, the numbers it is asked about, and the share of the replicates it takes."""
+    """A plan, its arguments, and its fraction of the replicates."""
 
     what: str
     plan: dict[str, Any]
@@ -125,7 +124,7 @@ CELLS = (
 
 
 def comparisons(rng: np.random.Generator, worths: np.ndarray, nobs: int, rows: int) -> pd.DataFrame:
-    """Return comparisons of random pairs, so many of each respondent, by an order of theirs."""
+    """Return comparisons of random pairs, a number per respondent, by the respondent's order."""
     m = len(worths)
     first, second = np.triu_indices(m, 1)
     drawn = rng.random((nobs, len(first))).argsort(axis=1)[:, :rows].ravel()
@@ -144,7 +143,7 @@ def comparisons(rng: np.random.Generator, worths: np.ndarray, nobs: int, rows: i
 
 
 def run(rng: np.random.Generator, cell: Cell) -> float:
-    """Simulate and fit one survey; return what the plan predicts the mean of."""
+    """Simulate and fit one survey; return the quantity whose mean the plan predicts."""
     plan = cell.planner
     if cell.what in ("excess", "width"):
         return consensus(rng, cell)
@@ -197,7 +196,7 @@ def reports(rng: np.random.Generator, frame: pd.DataFrame, protocol: Any) -> Any
 
 
 def separated(result: Any, cell: Cell) -> float:
-    """Return whether the right set was selected, and separated if that was asked."""
+    """Return whether the correct set was selected, and separated if required."""
     right = set(result.selected) == {str(number) for number in range(cell.plan["k"])}
     return float(right and (cell.plan.get("aim") == "right" or result.pvalue <= 0.05))
 
@@ -231,7 +230,7 @@ def against(order: list[int], ahead: np.ndarray) -> float:
 
 
 def row(cell: Cell, found: list[float]) -> dict[str, Any]:
-    """Compare what was predicted with what was found."""
+    """Compare the predicted values with the observed ones."""
     values, plan = np.array(found), cell.planner
     predicted = plan.power(cell.nobs, cell.epsilon, cell.effect)
     mean, n = values.mean(), len(values)
@@ -253,7 +252,7 @@ def row(cell: Cell, found: list[float]) -> dict[str, Any]:
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
-    """Say how far plans and fits are apart, by how many comparisons there are."""
+    """Summarise the differences of plans and fits."""
     named = [
         (abs(float(row["sd"])), f"{row['plan']} at n = {row['nobs']}, epsilon {row['epsilon']}")
         for row in rows
@@ -275,7 +274,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Run the cells that are asked for."""
+    """Run the requested cells."""
     wanted = asked(__doc__.splitlines()[0], 1000)
     title = "Plans of Bradley-Terry fits, selections and consensus orders beside simulated fits"
     table("power_models", title, COMMAND, CELLS, run, row, wanted, 8100, verdict)

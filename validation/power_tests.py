@@ -1,4 +1,4 @@
-"""Plans of tests against fits: is the power of the size, epsilon or effect found the one wanted?"""
+"""Plans of tests compared with fits: the power at the solved size, epsilon or effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POWER = pr.power.UniformityPower, pr.power.IdentityPower, pr.power.ClosenessPowe
 
 @dataclass(frozen=True)
 class Cell:
-    """A plan and what is stated; what is not is found."""
+    """A plan and its arguments; the omitted one is solved for."""
 
     name: str
     design: TestPower
@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def what(self) -> str:
-        """What is found."""
+        """The name of the solved argument."""
         effect = "total_variation" if kind(self.design) == "choices" else "phi"
         return next(name for name in ("nobs", "epsilon", effect) if name not in self.stated)
 
@@ -197,7 +197,7 @@ def cells() -> list[Cell]:
 def main() -> None:
     options: argparse.Namespace = asked(__doc__, 400)
     grid = cells()
-    for place, cell in enumerate(grid):  # found once, before fits share the work
+    for place, cell in enumerate(grid):  # solved once, before the parallel fits
         if any(part in str(cell) for part in options.only):
             grid[place] = replace(
                 cell, number=cell.design.solve_power(**cell.stated, power=cell.power)

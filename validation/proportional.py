@@ -1,15 +1,15 @@
 """Worths under a private design whose pair counts are asserted to be proportional.
 
-Given how often each item was compared, opponents are matched at random, or they are not: items meet
-the less often the more places they are apart, worths of opponents are correlated, or classes that
-cut across the worths meet more often. Root mean square error of worths beside that of a public
-design and that of released pair counts; coverage of the 95 % intervals of differences, 66 of them
-where there are more, with the difference covered least, for the fit and for one that takes the
-assertion as it is (`opponents` without a share of epsilon); how often the check finds a departure,
-and how often the fit warns. Of 50 items and more answers are taken as independent, which they are.
-A cell holds where the least coverage is at least its floor, where opponents are random the error is
-at most 1.6 times that of the public design, and the check finds something in at most .05 and two
-standard errors of the surveys.
+Given how often each item was compared, opponents are matched at random, or the assertion is false:
+items far apart meet less often, worths of opponents are correlated, or members of a class unrelated
+to the worths meet more often. The table has the root mean square error of worths, for this fit, a
+public design and released pair counts; the coverage of the 95% intervals of at most 66 differences,
+with the worst difference, for the fit and for one that relies on the assertion (`opponents` without
+a share of epsilon); and the rates at which the check detects a departure and the fit warns. With 50
+or more items answers are treated as independent, which they are. A cell holds if the smallest
+coverage is at least its floor; and, with random opponents, if the error is at most 1.6 times the
+error of the public design and the check detects a departure in at most 0.05 of the surveys plus two
+standard errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from privrank.release.survey import Design, PairCounts
 CATEGORIES, WITHIN = 4, 0.7
 
 CONTRASTS = 66
-"""Differences whose coverage is measured."""
+"""Number of differences whose coverage is measured."""
 
 MEETINGS: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
     "random": lambda first, second, m: np.ones(len(first)),
@@ -44,12 +44,12 @@ MEETINGS: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
     "exp(-.15 gap)": lambda first, second, m: np.exp(-0.15 * (second - first)),
     "parity classes 3:1": lambda first, second, m: 1.0 + 2.0 * (first % 2 == second % 2),
 }
-"""How much more often than others two items meet, of items in the order of their worths."""
+"""Relative frequency with which two items meet, for items in the order of their worths."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting: items, respondents, answers of each, popularity k^-power, who meets whom."""
+    """One setting: items, respondents, their answers, popularity k^-power, and matching."""
 
     items: int
     respondents: int
@@ -67,19 +67,19 @@ class Cell:
 
     @property
     def opponents(self) -> str:
-        """Who meets whom, in words."""
+        """Description of the matching."""
         if self.correlation:
             return f"worths correlated by {self.correlation:g}"
         return f"{WITHIN:.0%} within categories" if self.categories else self.meeting
 
     @property
     def holds(self) -> bool:
-        """Whether the assertion holds."""
+        """Whether the assertion is true."""
         return not self.correlation and not self.categories and self.meeting == "random"
 
     @property
     def distinct(self) -> bool:
-        """Whether each respondent answers different pairs, all sets of them alike."""
+        """Whether each respondent answers different pairs, with all sets equally likely."""
         return self.holds and not self.power and self.items != 12
 
 
@@ -151,7 +151,7 @@ def survey(rng: np.random.Generator, cell: Cell) -> Encoded:
 
 
 def one(rng: np.random.Generator, cell: Cell) -> tuple[Any, ...]:
-    """Return squared errors of three designs, what intervals cover, and what the check finds."""
+    """Return squared errors of three designs, coverage of intervals, and results of the check."""
     data, (worths, _) = survey(rng, cell), worths_of(cell)
     first, second, count, _ = data._pairs
     nominal = cell.respondents * cell.rows / len(first)

@@ -1,11 +1,11 @@
-"""Sets of ranks: do all hold at once, and how much smaller are they than Bonferroni's?
+"""Rank sets: simultaneous coverage, and size relative to Bonferroni's sets.
 
 Worths and win rates: respondents compare 15 pairs each (10 of 20 items) under a public design, with
 worths evenly spaced over 1.2, or tied. Borda scores, for the population and for the sample, and
-reports of the local model: rankings of a Mallows model with phi .9, or a fair coin between two
-opposite rankings, which ties all items. Epsilon is 1, of reports 2. A set holds if it contains all
-ranks that its item shares with tied ones, and `hold` is the share of surveys in which all sets do.
-Of tied items a set that is not all ranks is wrong.
+local reports: rankings from a Mallows model with phi 0.9, or a fair coin between two opposite
+rankings, which ties all items. Epsilon is 1, and 2 for local reports. A set covers if it contains
+all ranks that its item shares with tied items, and `hold` is the fraction of surveys in which all
+sets cover. If all items are tied, a set without some rank does not cover.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CELLS = [
 
 
 def first_step(values: Any, identified: Any, certain: Any) -> Any:
-    """Return Bonferroni's sets, those of the first step."""
+    """Return Bonferroni's sets, which are the sets of the first step."""
     return ranksets.rank_sets(values, identified, lambda left: certain(int(identified.sum())))
 
 
@@ -88,7 +88,7 @@ def ranked(rng: np.random.Generator, cell: Cell) -> tuple[Any, np.ndarray]:
 
 
 def run(rng: np.random.Generator, cell: Cell) -> tuple[bool, float, float]:
-    """Return whether all sets hold, their mean size and that of Bonferroni's."""
+    """Return whether all sets cover, their mean size and the mean size of Bonferroni's sets."""
     result, true = (compared if cell.ranks in COMPUTED else ranked)(rng, cell)
     sets = result.rank_conf_int().to_numpy()
     with patch.object(COMPUTED.get(cell.ranks, aggregation), "rank_sets", first_step):

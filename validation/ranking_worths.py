@@ -1,35 +1,35 @@
-"""Bradley-Terry worths of rankings that are broken into pairs: do the intervals of all pairs cover?
+"""Bradley-Terry worths from the pairs of rankings: coverage of the intervals of all pairs.
 
-Respondents rank all items, or the leading k of them, and every pair whose order a list tells
-becomes a comparison: two items listed, or one listed and one that is not. Models: Plackett and
-Luce's; Mallows'; and mixtures of two of either, camps of .6 and .4 with opposite orders. Complete
-lists have a public design, lists of leading items a private one.
+Respondents rank all items or the top k, and every pair whose order a list determines becomes a
+comparison: two listed items, or a listed and an unlisted item. The models are Plackett-Luce,
+Mallows, and mixtures of two of either, camps of 0.6 and 0.4 with opposite orders. Complete lists
+have a public design, top-k lists a private one.
 
-What is true are the worths that solve the score equations of expected wins, each pair with the
-probability that a list tells its order. All these models choose a list item by item, best first,
-each choice depending on the set of items chosen before, so that expected wins follow from the
-probabilities of these sets, without simulation. Under Plackett-Luce the worths are the model's own,
-for complete and for top-k lists: at the stage that chooses the first of items i and j it is i with
-probability theta_i / (theta_i + theta_j), whatever was chosen before, so the same holds given that
-the list tells their order.
+The true worths solve the score equations of expected wins, with each pair weighted by the
+probability that a list determines its order. In all these models a list is chosen item by item,
+best first, and each choice depends on the set of items chosen before. Expected wins are computed
+from the probabilities of these sets, without simulation. Under Plackett-Luce the worths are the
+model's own, for complete and for top-k lists: at the stage that chooses the first of items i and j
+it is i with probability theta_i / (theta_i + theta_j), whatever was chosen before, and therefore
+also given that the list determines their order.
 
-Coverage of 95 % intervals for differences of two worths; the unit is a respondent. The average over
-pairs, the pair with the least and the pair with the most. The least of many estimates lies below
-.95 by chance, and the most above: "floor" is what the least of as many independent ones, all of
-.95, falls below with probability .05, "ceiling" what the most exceeds. Width is that of an interval
-over 1.96 standard errors, averaged over replicates: of the sampling error that the population has,
-and of noise that had all of epsilon; for all pairs on average, and for the narrowest and the widest
-pair. Replicates whose fit warns count like all others. Fits "none" take the answers of a respondent
-as independent, which they are not.
+Coverage of 95% intervals for differences of two worths; the unit is a respondent. The table has the
+average over pairs, the minimum and the maximum. The smallest of many estimates is below 0.95 by
+chance, and the largest above: "floor" is the 5% quantile of the smallest of as many independent
+estimates with coverage 0.95, "ceiling" the 95% quantile of the largest. Width is the width of an
+interval relative to 1.96 standard errors, averaged over replicates; these include the population's
+sampling error and noise with all of epsilon. It is given on average over pairs, and for the
+narrowest and the widest pair. Replicates whose fit warns are included. Fits "none" treat the
+answers of a respondent as independent, which they are not.
 
-`ranking_worths_mle`: fits without privacy beside the maximum-likelihood fits of Plackett-Luce that
-choix computes from the same lists, which are of that model. For differences of two worths: what
-sets the two fits apart, averaged over replicates, in its standard errors, for the pair where that
-is largest, and what the largest of as many normal numbers exceeds with probability .05; what sets
-them apart in one sample, in combined standard errors, the largest of all; and standard deviations
-over replicates, averaged over pairs.
+`ranking_worths_mle`: fits without privacy compared with maximum-likelihood fits of the
+Plackett-Luce model by choix to the same lists, which follow this model. For differences of two
+worths the table has the mean difference of the two fits over replicates, in standard errors, for
+the pair with the largest, and the 95% quantile of the largest of as many normal numbers; the
+largest difference in one sample, in combined standard errors; and standard deviations over
+replicates, averaged over pairs.
 
-`--only` takes parts of cells' names, as "6 items", runs these cells and writes no table.
+`--only` takes parts of cell names, such as "6 items", runs these cells and writes no table.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LUCE_CAMPS, MALLOWS_CAMPS = "two Plackett-Luce", "two Mallows .8"
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting: who lists how many items, what is fitted."""
+    """One setting: the population, the length of lists and the fit."""
 
     model: str
     items: int
@@ -93,7 +93,7 @@ class Cell:
         return model.fit(self.epsilon, dependence=self.dependence, rng=rng)
 
     def errors(self) -> np.ndarray:
-        """Return the standard errors of differences with all of epsilon spent on net wins."""
+        """Return the standard errors of differences with all of epsilon used for net wins."""
         adjacency = "outcome" if self.design == "public" else "replace"
         reach = UnitSensitivity(self.items, self.people.rows, True, adjacency)
         return self.true.errors(self.nobs, score_noise(reach, self.epsilon))
@@ -124,7 +124,7 @@ def cells() -> list[Cell]:
 
 
 def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
-    """Return which intervals of one fit hold, and how wide they are."""
+    """Return coverage and widths of the intervals of one fit."""
     first, second = np.triu_indices(cell.items, 1)
     apart = cell.true.worths[first] - cell.true.worths[second]
     fit = cell.fit(cell.people.draw(rng, cell.nobs), rng)
@@ -139,7 +139,7 @@ def one(rng: np.random.Generator, cell: Cell) -> dict[str, Any]:
 
 
 def heads(cell: Cell) -> dict[str, Any]:
-    """Return what says which cell a row is of."""
+    """Return the columns that identify the cell of a row."""
     listed = "all" if cell.listed == cell.items else cell.listed
     names = {"model": cell.model, "items": cell.items, "listed": listed, "design": cell.design}
     return names | {"n": cell.nobs, "epsilon": cell.epsilon}
@@ -176,11 +176,11 @@ def likelihood_cells() -> list[Cell]:
 
 
 def both(rng: np.random.Generator, cell: Cell) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return differences of two worths by the fit and by likelihood, and the fit's errors."""
+    """Return differences of two worths by the fit and by likelihood, and standard errors."""
     import choix
 
     ranks = cell.people.draw(rng, cell.nobs)
-    order = np.argsort(ranks.to_numpy(), axis=1)  # items that are not listed come last
+    order = np.argsort(ranks.to_numpy(), axis=1)  # unlisted items are last
     stages = range(min(cell.listed, cell.items - 1))
     chosen = [(row[k], row[k + 1 :]) for row in order for k in stages]
     likely = choix.ilsr_top1(cell.items, chosen)

@@ -1,9 +1,9 @@
-"""Coverage of worths where one item wins 98 % of its comparisons, among 80 respondents.
+"""Coverage of worths if one item wins 98% of its comparisons, with 80 respondents.
 
-Everybody answers all pairs of the items, or some at random; in one cell respondents differ in how
-much they like that item. "In advance" are the intervals of all surveys. "No warning" are those of
-fits without a warning, which no statement rests on: a warning depends on what came out. A cell
-holds where the least coverage over the items is at least its floor.
+Each respondent answers all pairs of the items, or some at random; in one cell respondents differ in
+their worths of that item. "In advance" are the intervals of all surveys. "No warning" are the
+intervals of fits without a warning; no statement depends on them, because a warning depends on the
+data. A cell holds if the smallest coverage over the items is at least its floor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PEOPLE = 80
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting: items, pairs that each answers, epsilon, and how respondents differ."""
+    """One setting: items, pairs per respondent, epsilon, and differences of respondents."""
 
     items: int
     rows: int
@@ -67,7 +67,7 @@ def survey(rng: np.random.Generator, people: int, cell: Cell) -> pd.DataFrame:
 
 @lru_cache(maxsize=8)
 def truth(cell: Cell) -> np.ndarray:
-    """Return the worths, or where respondents differ those that fit a very large survey."""
+    """Return the worths, or those that fit a very large survey if respondents differ."""
     frame = survey(np.random.default_rng(1), 400_000 if cell.differ else 2, cell)
     if not cell.differ:
         worths = np.linspace(0.5, -0.5, cell.items)
@@ -78,7 +78,7 @@ def truth(cell: Cell) -> np.ndarray:
 
 
 def one(rng: np.random.Generator, cell: Cell) -> np.ndarray:
-    """Return which intervals cover, whether the fit warned, and the width of the rare item's."""
+    """Return coverage, whether the fit warned, and the width for the rare item."""
     model = pr.PrivateBTL(
         survey(rng, PEOPLE, cell),
         items=range(cell.items),

@@ -1,12 +1,12 @@
-"""Are fits refused before they spend where they would identify little, and only there?
+"""Refusals before a fit that would identify few worths: their accuracy.
 
 Surveys of random pairs under a private design whose pair counts are released, by unit, items,
 comparisons per pair and epsilon. Respondents answer a third of the pairs each, at most ten.
-"predicted" is the probability, from public numbers, of identifying less than half of the worths,
-"found" the share of fits that do. A fit is refused if that is predicted to be above one half, and
-warns above .05. A cell holds if a refused fit fails in half of the surveys at least, one that
-neither is refused nor warns in .05 at most, both up to two standard errors, and if `BTLPower` finds
-no power where the fit is refused.
+"predicted" is the probability, from public numbers, that less than half of the worths are
+identified; "found" is the fraction of such fits. A fit is refused if the predicted probability is
+above one half, and warns above 0.05. A cell holds if refused fits fail in at least half of the
+surveys, and fits without refusal and warning in at most 0.05, both up to two standard errors; and
+if `BTLPower` gives power 0 for refused fits.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def survey(rng: np.random.Generator, cell: Cell) -> pd.DataFrame:
 
 
 def predicted(cell: Cell) -> float:
-    """Return the probability that a fit goes by."""
+    """Return the probability on which the refusal depends."""
     names = tuple(map(str, range(cell.items)))
     design = Design(names, cell.nobs, cell.unit, cell.rows, True, False, "private", None)  # type: ignore[arg-type]
     choice = plan_fit(Request(design, cell.epsilon))

@@ -1,10 +1,10 @@
-"""Respondents whose answers depend on each other, for studies: what they prefer, what they answer.
+"""Respondents with dependent answers, for studies: their preferences and their answers.
 
-A population is a mixture of types of respondents, each with worths of its own; of respondents with
-personal worths around common ones; or the respondents of a survey, drawn with replacement. What is
-true of it are the worths that fit its expected answers, each pair with the weight that its answers
-have: where respondents are of several types no single worths hold, and these are the ones that all
-respondents together would give. They are computed from exact expectations.
+A population is a mixture of types of respondents, each with its own worths; respondents with
+personal worths around common ones; or the respondents of a survey, drawn with replacement. The true
+worths fit the expected answers, with each pair weighted by its answers. With several types of
+respondents no single worths are true for all; these are the worths that all respondents together
+would give. They are computed from exact expectations.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from privrank.release.plan import equivalent_variance
 
 STRENGTH, CAMPS, PERSONAL, NEAR = 2.0, 1.2, 0.8, 0.1
 ASKED = 49
-"""Questions in the questionnaire with a few pairs at random, or half of the pairs if fewer."""
+"""Questions in the questionnaire with a few random pairs, or half of the pairs if fewer."""
 
 MANY = 40_000
-"""Respondents from whom the covariance of scores is computed: to 1 % or better."""
+"""Number of respondents from which the covariance of scores is computed, to 1% or better."""
 
 
 def chance(t: np.ndarray) -> np.ndarray:
@@ -41,7 +41,7 @@ def logit(probability: pd.Series) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Types of respondents: their shares, worths and the spread of personal worths around these.
+    """Types of respondents: fractions, worths and standard deviations of personal worths.
 
     Or the answers of a survey by respondent and pair, missing as NaN.
     """
@@ -57,7 +57,7 @@ class Population:
         return self.survey is not None and bool((self.survey == 0).any())
 
     def answers(self, rng: np.random.Generator, nobs: int) -> np.ndarray:
-        """Return what respondents would answer to every pair, shape (respondents, pairs)."""
+        """Return the answers of respondents to every pair, shape (respondents, pairs)."""
         if self.survey is not None:
             return self.survey[rng.integers(len(self.survey), size=nobs)]
         first, second = np.triu_indices(self.items, 1)
@@ -70,7 +70,7 @@ class Population:
         return np.where(rng.random(wins.shape) < wins, 1.0, -1.0)
 
     def expected(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the share of respondents with an answer to a pair, and its expectation."""
+        """Return the fraction of respondents with an answer to a pair, and its expectation."""
         if self.survey is not None:
             return (~np.isnan(self.survey)).mean(axis=0), np.nanmean(self.survey, axis=0)
         first, second = np.triu_indices(self.items, 1)
@@ -87,8 +87,8 @@ def population(name: str, items: int, base: str = "spread") -> Population:
     """Return a population by its name.
 
     Common worths are evenly spread over 1.2, or all equal if `base` is "equal"; "tied" has three
-    levels 1.2 apart, and in the middle one two items, those on which respondents are divided.
-    "polarised copies" has two more a little below, each preferred by those who prefer one of these.
+    levels 1.2 apart; the middle level has the two items on which respondents are divided.
+    "polarised copies" has two more items slightly below, each preferred with one of these two.
     """
     if name in SURVEYS:
         return Population(items, np.ones(1), np.zeros((1, items)), survey=survey(name))
@@ -129,7 +129,7 @@ def folder() -> Path | None:
 
 
 def available(name: str) -> bool:
-    """Return whether a population can be had: surveys of others only from their folder."""
+    """Return whether a population is available: external surveys need their folder."""
     if name not in SURVEYS or name in ("University", "Immigration"):
         return True
     return folder() is not None and (folder() / f"{name}.csv").exists()
@@ -156,12 +156,12 @@ def survey(name: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Questions:
-    """Who is asked which pairs, by the name of the questionnaire, and which answers are missing.
+    """The pairs asked of each respondent, by the name of the questionnaire, and missing answers.
 
     "all" pairs; "few" at random; "hub": all pairs with the first item, and a few others at random;
     "chain": neighbours only; "2:1": every other pair in all questionnaires, the rest in half of
-    them. Of what was asked the share `missing` is not answered, at random; or, `by_pair`, every
-    n-th pair loses nine tenths of its answers, so that the share is about that.
+    them. A fraction `missing` of the questions is not answered, at random. With `by_pair`, every
+    n-th pair loses nine tenths of its answers, with n such that the total is about this fraction.
     """
 
     name: str = "all"
@@ -169,7 +169,7 @@ class Questions:
     by_pair: bool = False
 
     def shares(self, items: int) -> np.ndarray:
-        """Return the share of questionnaires that hold each pair."""
+        """Return the fraction of questionnaires that contain each pair."""
         first, second = np.triu_indices(items, 1)
         always, others = self._drawn(items)
         return np.where(always, 1.0, others / max(1, (~always).sum()))
@@ -222,10 +222,10 @@ class Questions:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What is true of a population and a questionnaire.
+    """The true values for a population and a questionnaire.
 
-    The centred worths; and the information that one respondent has about them, which is also the
-    covariance of the score of independent answers, shape (items, items).
+    These are the centred worths; and the information of one respondent about them, which is also
+    the covariance of the score of independent answers, shape (items, items).
     """
 
     people: Population
@@ -263,9 +263,9 @@ class Truth:
 def score_noise(
     reach: UnitSensitivity, epsilon: float, delta: float = 0.0, name: str = ""
 ) -> float:
-    """Return the variance of the noise of scores with all of epsilon spent on net wins.
+    """Return the variance of the noise of scores with all of epsilon used for net wins.
 
-    By the distribution of a name, or the best.
+    For a named noise distribution, or for the best one.
     """
     if np.isinf(epsilon):
         return 0.0
@@ -282,7 +282,7 @@ def differences(items: int) -> np.ndarray:
 
 @cache
 def truth(people: Population, questions: Questions) -> Truth:
-    """Return what is true, by Newton's method on the expected score equations."""
+    """Return the true values, by Newton's method on the expected score equations."""
     m = people.items
     known, mean = people.expected()
     weight = questions.shares(m) * (1 - questions.lost(m)) * known

@@ -1,12 +1,11 @@
-"""Type I error and coverage of everything said about ranks and sets.
+"""Type I error and coverage of all statements about ranks and sets.
 
-Separation: items tied across the boundary of the top k, so every rejection is wrong. Homogeneity:
-all worths equal. Win rates: coverage of 95 % intervals that are stated. Rank sets: chance that all
-items' true ranks lie in their sets, from top-k and from Bradley-Terry fits, in surveys that state
-them for all items; `withheld` is the share of those that do not, as pair counts leave it open who
-was compared.
+Separation: items tied across the boundary of the top k; every rejection is an error. Homogeneity:
+all worths equal. Win rates: coverage of stated 95% intervals. Rank sets: simultaneous coverage,
+from top-k and Bradley-Terry fits, in surveys with rank sets for all items; `withheld` is the
+fraction of other surveys, in which pair counts do not determine which items were compared.
 
-A second table has the level of the separation test for every distribution of noise.
+A second table has the size of the separation test for every distribution of noise.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def tied(
 
 
 def noise_arguments(noise: str) -> dict[str, Any]:
-    """Return the arguments of a fit that ask for a distribution of noise."""
+    """Return the arguments of a fit for a distribution of noise."""
     return {"noise": noise, "delta": 1e-6 if noise == "gaussian" else 0.0}
 
 
@@ -102,7 +101,7 @@ def equal(rng: np.random.Generator, items: int, repeats: int, epsilon: float, de
 def spread(
     rng: np.random.Generator, items: int, repeats: int, epsilon: float, design: str
 ) -> tuple[float, float, float]:
-    """Return win-rate coverage and whether both rank sets hold; NaN where not all are stated."""
+    """Return win-rate coverage and whether both rank sets cover; NaN if not all are stated."""
     theta = rng.standard_normal(items)
     rate = 1.0 / (1.0 + np.exp(theta[None, :] - theta[:, None]))
     truth = (rate.sum(axis=1) - 0.5) / (items - 1)

@@ -1,12 +1,13 @@
-"""Majorities: does the stated set hold the Smith set, and how often is a wrong winner named?
+"""Majorities: coverage of the confidence set for the Smith set, and rate of wrong winners.
 
 Four electorates: `coin`, a fair coin between two opposite rankings, under which no pair has a
 majority; `leaders`, two items that are divided evenly and before all others; `cycle`, three items
-that beat each other in a circle, by two thirds, and are before all others; `winner`, a Mallows
-model with phi .7, whose centre's first item beats each other. Pair fractions are released, at 95 %
-and for the population; `reports` are those of the local model. `hold` is the share of surveys whose
-set holds the Smith set, `wrong` that in which a winner is named who is none, `right` that in which
-the winner is, and `size` the mean number of items in the set, beside that of the Smith set.
+that form a cycle of majorities, by two thirds, and are before all others; `winner`, a Mallows model
+with phi 0.7, whose first item in the centre beats each other item. Pairwise fractions are released,
+at 95% and for the population; `reports` are local reports. `hold` is the fraction of surveys whose
+set contains the Smith set. `wrong` is the fraction with a wrong winner, and `right` the fraction
+with the correct one. `size` is the mean number of items in the set, compared with the size of the
+Smith set.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Cell:
 
     @property
     def smith(self) -> int:
-        """How many items, the first ones, are in the Smith set."""
+        """Number of items in the Smith set, which are the first ones."""
         return {"coin": self.items, "leaders": 2, "cycle": 3, "winner": 1}[self.electorate]
 
 

@@ -1,7 +1,7 @@
-"""What every study shares: replicates in parallel, and tables with their provenance.
+"""Common functions of the studies: parallel replicates, and tables with their provenance.
 
-A table has a *fingerprint*: what the first replicate of each of its cells found. ``check.py`` finds
-it again, and says which tables the present code would not make.
+A table has a *fingerprint*: the results of the first replicate of each of its cells. ``check.py``
+computes it again, and reports tables that the present code does not reproduce.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def replicate(
 
 
 def _first_differs(cell: str) -> str | None:
-    """Return what is wrong with the first cell of a script; None if it is as it was."""
+    """Return the difference in the first cell of a script; None if there is none."""
     records = [json.loads(path.read_text()) for path in FINGERPRINTS.glob("*.json")]
     here = [record for record in records if record["script"] == Path(sys.argv[0]).stem]
     stored = next((record for record in here if cell in record["first"]), None)
@@ -68,7 +68,7 @@ def _first_differs(cell: str) -> str | None:
 
 
 def numbers(found: Any) -> list[Any]:
-    """Return what a replicate found as a flat list of numbers and texts."""
+    """Return the results of a replicate as a flat list of numbers and texts."""
     if isinstance(found, dict):
         return [part for name in found for part in (str(name), *numbers(found[name]))]
     if isinstance(found, np.ndarray | list | tuple | pd.Series):
@@ -81,12 +81,12 @@ def numbers(found: Any) -> list[Any]:
 
 
 def spaced(values: list[Any], most: int = 40) -> list[Any]:
-    """Return at most so many of the values, evenly spaced."""
+    """Return at most a given number of the values, evenly spaced."""
     return values[:: -(-len(values) // most) or 1]
 
 
 def differences(name: str) -> tuple[int, int]:
-    """Return how many cells of a table were found again, and how many of them differ."""
+    """Return the number of cells computed again, and the number of different ones."""
     stored = json.loads((FINGERPRINTS / f"{name}.json").read_text())["first"]
     cells = [cell for cell in _first if cell in stored]
     return len(cells), sum(not _alike(stored[cell], _first[cell]) for cell in cells)
@@ -119,7 +119,7 @@ def _quiet(one: Callable[..., Any], seed: np.random.SeedSequence, arguments: Seq
 
 
 def resample(rng: np.random.Generator, comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Draw as many respondents as there are, with replacement, and number them anew."""
+    """Resample the respondents with replacement, and renumber them."""
     people = comparisons["respondent"].to_numpy()
     rows = len(people) // people.max()
     drawn = rng.integers(0, people.max(), people.max())
@@ -136,20 +136,21 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 
 def floor(number: int, replicates: int, level: float) -> float:
-    """Return what the least of `number` estimates falls below with probability at most .05."""
+    """Return the 5% quantile of the smallest of `number` estimates."""
     each = 1.0 - 0.95 ** (1.0 / number)
     return float(binom.ppf(each, replicates, level)) / replicates
 
 
 def least(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Return the least coverage of statements, shape (replicates, number), and its floor."""
+    """Return the smallest coverage of statements, shape (replicates, number), and its floor."""
     return float(found.mean(axis=0).min()), floor(found.shape[1], len(found), level)
 
 
 def most(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Return the most coverage of statements, shape (replicates, number), and its ceiling.
+    """Return the largest coverage of statements, shape (replicates, number), and its ceiling.
 
-    That is what the most of as many estimates exceeds with probability at most .05.
+    The ceiling is the value that the largest of as many estimates exceeds with probability at most
+    0.05.
     """
     replicates, number = found.shape
     ceiling = float(binom.ppf(0.95 ** (1.0 / number), replicates, level)) / replicates
@@ -157,7 +158,7 @@ def most(found: np.ndarray, level: float = 0.95) -> tuple[float, float]:
 
 
 def covers(result: pr.BTLResult, true: Any) -> np.ndarray:
-    """Return which 95 % intervals of a fit hold what is true."""
+    """Return which 95% intervals of a fit contain the true value."""
     sides = result.conf_int(0.05)
     inside = (sides["lower"] <= np.asarray(true)) & (np.asarray(true) <= sides["upper"])
     return inside.to_numpy()
@@ -189,10 +190,10 @@ def table(
     first: int,
     verdict: Callable[[list[dict[str, Any]]], str] = lambda rows: "",
 ) -> None:
-    """Run the cells whose names hold any of what was asked for; write the table if all were.
+    """Run the cells whose names contain a requested part; write the table if all were run.
 
-    `row(cell, found)` makes a row of what `run(rng, cell)` found in all replicates, of which a cell
-    may want fewer, and `verdict(rows)` says what follows from all.
+    `row(cell, found)` makes a row from the results of `run(rng, cell)` in all replicates; a cell
+    may use fewer. `verdict(rows)` returns the conclusion from all rows.
     """
     started = time.time()
     rows: list[dict[str, Any]] = []
@@ -211,7 +212,7 @@ def table(
 
 
 def _record(name: str) -> None:
-    """Store what the first replicates of a table found."""
+    """Store the results of the first replicates of a table."""
     FINGERPRINTS.mkdir(parents=True, exist_ok=True)
     record = {
         "script": Path(sys.argv[0]).stem,
@@ -231,9 +232,9 @@ def write(
     verdict: str = "",
     more: bool = False,
 ) -> None:
-    """Write a table as CSV with its provenance, and a verdict, in a Markdown file beside it.
+    """Write a table as CSV, and its provenance and verdict to a Markdown file next to it.
 
-    `more` says that another table of the same replicates follows.
+    `more` states that another table of the same replicates follows.
     """
     if MODE == "check":
         if (FINGERPRINTS / f"{name}.json").exists():

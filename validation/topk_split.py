@@ -1,16 +1,17 @@
 """Win rates of respondents under a private design: one draw for two counts, or a split budget.
 
-Wins and losses come in one draw. Net wins and the number of comparisons of each item come in two,
-each with a share of epsilon; a fit takes them where their predicted variance is at most 0.8 times
-that of wins and losses. Each survey is released in both ways, at one epsilon.
+Wins and losses are released in one draw. Net wins and the number of comparisons of each item are
+released in two draws, each with a share of epsilon; a fit uses these if their predicted variance is
+at most 0.8 times the variance for wins and losses. Each survey is released in both ways, at one
+epsilon.
 
 `people` respondents answer `rows` different pairs each, drawn at random. Worths are evenly spaced
-from -1 to 1, but that the items at ranks k and k + 1 are equal. "error" is the root mean square
+from -1 to 1, except that the items at ranks k and k + 1 are equal. "error" is the root mean square
 error of the win rates against the opponents met, and "stated" the root mean square of their
-standard errors, both in hundredths. "coverage" is that of 95% intervals on average over items,
-"least" that of the item that is covered least, beside the coverage that the worst item may have by
-chance. "rejected" is the share of surveys in which the selected set is said to be separated, which
-it is not.
+standard errors, both in hundredths. "coverage" is the mean coverage of 95% intervals over items,
+and "least" the coverage for the worst item, with the coverage that the worst item may have by
+chance. "rejected" is the fraction of surveys in which the selected set is falsely stated to be
+separated.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
-"""What a selection under a private design is ranked by: right items, and coverage of what it says.
+"""Targets of a selection under a private design: correct items, and coverage of statements.
 
-The top quarter of the items has worth 0, the others the logarithms of uniform numbers from .2 to
-.7, as in the experiments of Cai, Chakraborty and Wang (2023). `share` is the number of rows over
-that of pairs. Pairs are drawn at random, with replacement: alike, or in proportion to the product
-of the popularity of their items, the k-th of whom, in an order drawn anew, has k^-.7. Respondents
-answer five pairs each.
+The top quarter of the items has worth 0, the others the logarithms of uniform numbers from 0.2 to
+0.7 (the experiments of Cai, Chakraborty and Wang 2023). `share` is the number of rows over the
+number of pairs. Pairs are drawn at random, with replacement: uniformly, or in proportion to the
+product of the popularities of their items; the k-th item in a random order has popularity k^-0.7.
+Respondents answer five pairs each.
 
-"net wins" and "win rate" are the share of the right items that each target selects, "default" that
-of the one that it takes, with the share of surveys in which these are win rates. "algorithm 2" is
-that of raw wins with Laplace noise, "counts released" that of net wins with released pair counts,
-of the items that these identify, as fits of worths release them. Differences have standard errors
-over surveys. `behind` is by how much the default is behind the better target, `lost` by how much
-net wins are behind Algorithm 2, both beyond two of them.
+"net wins" and "win rate" are the fractions of correct items that each target selects. "default" is
+this fraction for the target that the default uses, with the fraction of surveys in which it uses
+win rates. "algorithm 2" is for raw wins with Laplace noise. "counts released" is for net wins with
+pair counts released like in fits of worths, among the items that these identify. Differences have
+standard errors over surveys. `behind` is the deficit of the default relative to the better target,
+and `lost` the deficit of net wins relative to Algorithm 2, both beyond two standard errors.
 
-"coverage" is that of intervals of the win rates against the opponents met, of the item that is
-covered least beside its floor; items without a stated interval count as covered, and are the
-share "withheld". `wrong` are surveys in which some item is stated to be "in" or "out" and is not.
+"coverage" is the coverage of intervals of the win rates against the opponents met, for the worst
+item, with its floor; items without a stated interval count as covered, and "withheld" is their
+fraction. `wrong` is the fraction of surveys in which some item is falsely stated to be "in" or
+"out".
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Cell:
 
     @property
     def beside(self) -> bool:
-        """Whether net wins with released pair counts stand beside."""
+        """Whether net wins with released pair counts are compared."""
         return self.items == 20 and self.popularity == "equal" and self.unit == "rows"
 
     def replicates(self, most: int) -> int:
@@ -83,7 +84,7 @@ def survey(rng: np.random.Generator, cell: Cell, theta: np.ndarray) -> pd.DataFr
         pair = rng.choice(len(first), number, p=chance / chance.sum())
         people = np.arange(number)
     else:
-        # those of a respondent are different: drawn again until they are
+        # the pairs of a respondent are different: draw again until they are
         people = np.repeat(np.arange(number), ROWS)
         table = np.zeros((number, ROWS), dtype=np.int64)
         again = np.arange(number)
@@ -109,7 +110,7 @@ def rates(frame: pd.DataFrame, theta: np.ndarray) -> np.ndarray:
 
 
 def one(rng: np.random.Generator, cell: Cell) -> np.ndarray:
-    """Return what each epsilon finds: rows of rights, then coverage of each item."""
+    """Return the results of each epsilon: rows of correct items, then coverage of each item."""
     m, k = cell.items, cell.items // 4
     theta = worths(rng, m)
     frame = survey(rng, cell, theta)
@@ -163,7 +164,7 @@ def _released(
     epsilon: float,
     rng: np.random.Generator,
 ) -> float:
-    """Return the share of right items of net wins with released pair counts."""
+    """Return the fraction of correct items for net wins with released pair counts."""
     worths = pr.PrivateBTL(frame, items=range(m), **people)
     fit = worths.fit(epsilon, method="counts", allow_unidentified=True, rng=rng)
     selection = pr.PrivateTopK.from_release(fit.release, k)
@@ -180,7 +181,7 @@ def rows_of(cell: Cell, found: list[np.ndarray]) -> list[dict[str, Any]]:
         here = table[:, place]
         net, rate, default, which, theirs, released, stated, wrong, sure = here[:, :9].T
         covered = here[:, 9:].astype(bool)
-        # worths are drawn anew: the first quarter of the items and the others are alike each
+        # worths are drawn in each survey: items within each group are exchangeable
         best = covered.mean(axis=0)
         behind = np.maximum(net.mean(), rate.mean()) - default.mean()
         better = net if net.mean() > rate.mean() else rate

@@ -1,9 +1,9 @@
 """Covariates under a private design whose groups answer different numbers of pairs.
 
-Respondents of two groups, of equal worths, answer so many random pairs of six items each, or a
-row is a unit. Level of the test of the group at .05, and coverage of the intercept's and the
-group's 95 % intervals. A cell holds where the level is at most .05 and two standard errors and the
-least coverage is at least its floor.
+Respondents of two groups with equal worths answer different numbers of random pairs of six items,
+or a row is a unit. The table has the size of the test of the group at 0.05, and the coverage of the
+intercept's and the group's 95% intervals. A cell holds if the size is at most 0.05 plus two
+standard errors and the smallest coverage is at least its floor.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CELLS = [
 
 
 def one(rng: np.random.Generator, cell: Cell) -> np.ndarray:
-    """Return whether the group is found, and which intervals cover."""
+    """Return whether the test of the group rejects, and which intervals cover."""
     worths = np.linspace(-1.0, 1.0, len(ITEMS))
     worths *= cell.spread / worths.std()
     group = (rng.random(cell.respondents) < cell.share).astype(int)

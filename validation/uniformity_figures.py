@@ -157,7 +157,7 @@ def main() -> None:
     write("bfz_figure2", "MA and UNIF without privacy", command, rows, started)
     draw("bfz_figure1", "Two rankings, level 0.05")
     draw("bfz_figure2", "Without privacy, level 0.05")
-    # the third figure's settings and tests are those of the study of power
+    # the third figure has the settings and tests of the power study
     if (OUT / "uniformity_power.csv").exists():
         draw("uniformity_power", "Epsilon 1/3, level 0.05")
 

@@ -37,7 +37,7 @@ ALPHA = 0.05
 
 
 def tests(m: int, n: int) -> dict[tuple[str, float], object]:
-    """Return what each method asks for at each epsilon, where it applies."""
+    """Return the statistic of each method at each epsilon, if the method applies."""
     sample = Sample("rankings", tuple(str(k) for k in range(m)), n, "row", 1)
     found = {}
     for method in METHODS:
@@ -46,7 +46,7 @@ def tests(m: int, n: int) -> dict[tuple[str, float], object]:
             try:
                 asked, _ = uniformity_statistic(method, sample, xi=xi, alpha=ALPHA, tolerance=None)
             except ValueError:
-                continue  # a method that does not apply says so
+                continue  # a method that does not apply raises an error
             found[method, epsilon] = asked
     return found
 
@@ -100,7 +100,7 @@ def fresh_pvalue(rng: np.random.Generator, test: Statistic, n: int, m: int) -> f
 
 
 def holm(rows: list[dict]) -> int:
-    """Return how many cells exceed the level at 5 % after Holm's correction."""
+    """Return the number of cells that exceed the level at 5% after Holm's correction."""
     excess = [(float(row["level"]) - ALPHA) / max(float(row["std err"]), 1e-9) for row in rows]
     pvalues = np.sort(norm.sf(excess))
     above = pvalues > 0.05 / (len(pvalues) - np.arange(len(pvalues)))

@@ -1,8 +1,8 @@
-"""Norms of many uniform rankings: how often drawn rankings exceed the quantiles of their limit.
+"""Norms of many uniform rankings: exceedance rates of the quantiles of their limit.
 
-From some n on the null tables of the Borda norm and the residual norm are drawn by counts of
-orders, or as chi-squares (`privrank.mechanisms.ranknorms.Limit`). Here rankings are drawn as well,
-for smaller n, too, than the limit is used for, and no noise hides a difference.
+For large n the null tables of the Borda norm and the residual norm are drawn by counts of orders,
+or as chi-squares (`privrank.mechanisms.ranknorms.Limit`). Here rankings are drawn as well,
+including n below the range of the limit, and without noise that could hide a difference.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def at_the_limit(n: int, m: int) -> np.ndarray:
 
 
 def row(n: int, m: int, replicates: int) -> dict[str, object]:
-    """Return the shares of drawn norms beyond the quantiles of the limit."""
+    """Return the fractions of drawn norms beyond the quantiles of the limit."""
     drawn = np.array(replicate(norms, replicates, n, m, cell=n * m))
     limit = at_the_limit(n, m)
     cells: dict[str, object] = {"rankings": n, "items": m, "used": are_many(n, m)}

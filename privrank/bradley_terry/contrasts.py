@@ -45,6 +45,7 @@ from scipy.special import ndtri
 
 from privrank.bradley_terry.estimate import Covariance, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, MAX_DRAWN_ITEMS, Inference
+from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.hypotheses.ranksets import rank_sets
@@ -129,8 +130,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers."""
     own = np.diag(covariance)
-    variance = -2.0 * covariance
-    variance += own[:, None]
+    variance = own[:, None] - 2.0 * covariance
     variance += own
     return np.asarray(variance)
 
@@ -159,7 +159,7 @@ def term_tests(inference: Inference) -> dict[str, JointTest]:
     p = len(inference.fitted.coefficients)
     parts = [("Intercept", 0, facts.items)]
     if (covariates := facts.covariates) is not None:
-        size = facts.basis.shape[1]
+        size = item_basis(covariates, facts.items).shape[1]
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
     if facts.ordered:
         parts.append(("first", p - 1, p))
@@ -185,8 +185,10 @@ def lack_of_fit(inference: Inference) -> JointTest:
             "without a penalty the worths that the item covariates are tested against are not "
             "finite at this release; penalty='auto' was used for them.",
         )
-    contrast = np.kron(np.eye(without.equations.weights.shape[1]), free.left)
-    if without.equations.ordered:
+    facts = without.equations.covariates
+    assert facts is not None
+    contrast = np.kron(np.eye(len(facts.columns)), free.left)
+    if facts.ordered:
         contrast = np.column_stack((contrast, np.zeros(len(contrast))))
     return joint_test(without, np.asarray(contrast))
 
@@ -218,7 +220,7 @@ class Worths:
 
     @property
     def _inside(self) -> FloatArray:
-        return self.inference.equations.projected(self.table)
+        return self.inference.equations.components.project(self.table)
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -239,7 +241,7 @@ class Worths:
     @cached_property
     def together(self) -> BoolArray:
         """Whether the differences are identified, shape (pairs,)."""
-        return self.inference.equations.together[self._places]
+        return self.inference.equations.components.together[self._places]
 
     def intervals(self, alpha: float) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
@@ -271,7 +273,7 @@ class Worths:
         dependence between contrasts than each one's variance. Ranks are those in the item's part.
         """
         pvalues = squareform(self.pvalues)
-        together = self.inference.equations.together
+        together = self.inference.equations.components.together
         return rank_sets(self.values, together, lambda left: pvalues <= 2.0 * alpha / left)
 
 
@@ -324,7 +326,8 @@ def _independent(
     """Return as many orthonormal contrasts as the hypothesis has identified ones, and values."""
     facts = inference.equations
     m = inference.equations.items
-    if m > 2 and facts.known is None and np.array_equal(contrasts, np.eye(m)) and not values.any():
+    whole = facts.components.projection is None
+    if m > 2 and whole and np.array_equal(contrasts, np.eye(m)) and not values.any():
         return np.asarray(helmert(m)), np.zeros(m - 1)  # all worths are equal
     rows = product(contrasts, facts.linear.identity)
     size = np.abs(rows).max(axis=1, initial=0.0)
@@ -340,10 +343,10 @@ def _independent(
     length = np.sqrt(amounts[some])
     basis = (axes[:, some] / length).T @ rows
     values = moved / length
-    if facts.known is None:
+    if whole:
         return basis, values
     # combinations of these of which nothing lies in what is not identified
-    outside = basis - facts.projected(basis)
+    outside = basis - facts.components.project(basis)
     amounts, axes = spectrum(outside @ outside.T)
     inside = axes[:, amounts <= _CLOSE].T
     return inside @ basis, inside @ values
@@ -362,7 +365,8 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     """Test orthonormal contrasts, more than one."""
     facts = inference.equations
     release = inference.release
-    every = len(rows) == np.rint(np.trace(facts.linear.identity)) and facts.known is None
+    whole = facts.components.projection is None
+    every = whole and len(rows) == np.rint(np.trace(facts.linear.identity))
     # contrasts that are all there are leave one point, and need no direction
     b = rows.T @ values if every else _null_point(inference, rows, values)
     t = facts.linear.predict(b)
@@ -374,7 +378,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     beside = inference.beside
     white = whitener(propagate(weights, scores + facts.noise_covariance(b) + beside))
     if inference.many and facts.covariates is None:  # of these no noise of pairs is drawn
-        beside = beside + facts.pair_noise(b)
+        beside = beside + facts.noise_covariance(b, facts.pair_terms)
     # scores as they are, also where no answers can give them: the hypothesis is about one point
     scored = weights @ inference.scores_left(t)
     draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws

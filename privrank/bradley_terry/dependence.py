@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from privrank.bradley_terry.equations import ScoreEquations, released_degrees, scores_by_pattern
 from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import (
     bordered,
@@ -31,18 +32,19 @@ from privrank.bradley_terry.losses import (
     edges_of,
     worths_and_ties,
 )
-from privrank.bradley_terry.score import ScoreEquations
 from privrank.release.names import (
     BY_PAIR,
     CEILING,
     DEPENDENCE,
     GAIN,
+    GROUP_ANSWERS,
     LARGEST,
     MOMENTS,
     NET,
     RESIDUAL,
     TIE_FLOOR,
     TIE_MOMENTS,
+    TIES,
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
@@ -377,11 +379,13 @@ def contrast_directions(
             np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
         ]
     # exactly zero where nothing is identified: directions are brought to one length
-    scores = product(equations.within(np.vstack(rows)), response)
+    scores = product(equations.components.within(np.vstack(rows)), response)
     if facts is None:
-        known = equations.together
+        known = equations.components.together
         rates = np.vstack((np.eye(m)[known.any(axis=1)], pairs[known[first, second]]))
-        rates = equations.linear.centred(rates / np.maximum(equations.degrees, 1.0) @ shown)
+        rates = equations.linear.centred(
+            rates / np.maximum(released_degrees(equations), 1.0) @ shown
+        )
         scores = np.vstack((scores, rates))
     if equations.tied:
         scores = np.vstack((scores, response[-1]))
@@ -414,12 +418,13 @@ def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> F
     if facts is None:
         weights = np.pad(scores[:, None, :m], ((0, 0), (0, 0), (0, 1)))
     else:
-        size = len(facts.columns) * equations.basis.shape[1]
+        basis = item_basis(facts, m)
+        size = len(facts.columns) * basis.shape[1]
         table = scores[:, :size].reshape(len(scores), len(facts.columns), -1)
         _, where = np.unique(facts.kinds, return_index=True)
         weights = np.zeros((len(scores), len(where), m + 1))
         weights[:, :, :m] = np.einsum(
-            "sk,ckq,iq->csi", facts.matrix[where], table, equations.basis, optimize=True
+            "sk,ckq,iq->csi", facts.matrix[where], table, basis, optimize=True
         )
     if equations.ordered or equations.tied:  # a score is half a net win, or a tie
         weights[:, :, m] = (2.0 if equations.tied else 1.0) * scores[:, -1:]
@@ -451,13 +456,12 @@ def _explained(
     net = (part.step * part.values.reshape(-1, m))[cells]
     sums = np.einsum("csi,si->cs", weights[:, :, :m], net)
     centred = weights[:, :, :m] - weights[:, :, :m].mean(axis=2, keepdims=True)
-    variance = 4.0 * equations.item_variance * (centred**2).sum(axis=2)
+    variance = 4.0 * equations.by_item.score_variance * (centred**2).sum(axis=2)
     if equations.tied:  # released for all groups together: those of each as the fit expects them
-        mean = equations.function.mean(equations.linear.predict(b))
-        tied = equations.scores_by_pattern(mean)[:, -1]
+        tied = scores_by_pattern(equations, b)[:, -1]
         of_kinds = weights[:, :, m] * np.bincount(facts.kinds, tied)
         sums = sums + of_kinds
-        variance = variance + of_kinds**2 * equations.last_variance / tied.sum() ** 2
+        variance = variance + of_kinds**2 * equations.variance(TIES) / tied.sum() ** 2
     by_cell = (sums**2 - variance) / _most_units(equations, release.design, errors=3.0)
     return np.asarray(np.maximum(by_cell.sum(axis=1), 0.0))
 
@@ -475,7 +479,7 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
         return size
     if not len(equations.group_answers):
         return np.array([float(design.nobs)])
-    least = equations.group_answers - errors * np.sqrt(equations.group_variance)
+    least = equations.group_answers - errors * np.sqrt(equations.variance(GROUP_ANSWERS))
     sure = np.maximum(least, 0.0) / design.sensitivity.effective_rows
     return np.asarray(np.clip(design.nobs - sure.sum() + sure, 1.0, design.nobs))
 

@@ -18,15 +18,18 @@ from privrank.bradley_terry.dependence import (
     released_effect,
     with_tie_floor,
 )
+from privrank.bradley_terry.equations import ScoreEquations, released_total, scores_by_pattern
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, bordered, ridge_product
-from privrank.bradley_terry.losses import LOGISTIC_SCORE, ScoreFunction
-from privrank.bradley_terry.score import ScoreEquations
-from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, WORTHS
+from privrank.bradley_terry.linear import Ridge, bordered, item_basis, ridge_product
+from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunction
+from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, ORDER_EFFECT, WINS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, immutable, readonly, readonly_copy
-from privrank.util.solvers import product, pseudo_inverse
+from privrank.util.solvers import dense, product, pseudo_inverse
+
+_SURPLUS_STEPS = 3
+"""Fits after which comparisons that are too many have been taken off again."""
 
 
 @immutable
@@ -99,12 +102,6 @@ class Covariance:
     alone: FloatArray | float = 1.0
     scattered: FloatArray | float = 0.0
 
-    def __post_init__(self) -> None:
-        """Make the matrices read-only, and copy what is part of another."""
-        for name in ("response", "scores", "sampled", "noisy", "alone"):
-            if isinstance(matrix := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, readonly(matrix))
-
     @cached_property
     def sampling(self) -> FloatArray:
         """Covariance of the coefficients by sampling error."""
@@ -158,8 +155,7 @@ def estimate(
         Solver of the convex fits.
     """
     linear = equations.linear
-    target = equations.target
-    loss = equations.loss
+    (target, loss) = objective(equations)
     corrected = penalty is None
     infinite = False
     converged = True
@@ -183,12 +179,24 @@ def estimate(
         # ridge H^-1 first, what the first ridge took, but with the curvature where it lands. Added
         # back too, in a few steps, are comparisons that noise has put below 0 and a fit takes as 0
         back = target + ridge_product(ridge, first)
-        for _ in range(equations.steps):
-            moved = _attainable(equations, back + equations.surplus_score(coefficients))
+        surplus = equations.by_edge(equations.surplus)
+        for _ in range(_SURPLUS_STEPS if equations.surplus.any() else 1):
+            mean = equations.function.mean(linear.predict(coefficients))
+            moved = _attainable(equations, back + linear.scores(surplus * mean))
             again = fit_ridge(moved, linear, ridge, loss, solver=solver, start=coefficients)
             coefficients = linear.centred(again.point)
             converged = converged and again.converged
     return WorthEstimate(first, coefficients, ridge, corrected, converged, infinite)
+
+
+def objective(equations: ScoreEquations) -> tuple[FloatArray, EdgeLoss]:
+    """Return the right-hand side of the score equations of the fit, and the loss it minimises."""
+    if equations.answers is None:
+        return equations.score, EdgeLoss.matching(equations.function, equations.count)
+    return (
+        np.zeros(equations.linear.size),
+        EdgeLoss.likelihood(equations.function.link, *equations.answers),
+    )
 
 
 def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
@@ -218,8 +226,10 @@ def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
         back = inverse + product(inverse, ridge_product(fitted.ridge, moved))
         if not equations.surplus.any():
             return back
-        again = product(inverse, equations.surplus_information(b))
-        for _ in range(equations.steps):
+        curvature = equations.function.curvature(linear.predict(b))
+        surplus = linear.information(equations.by_edge(equations.surplus) * curvature)
+        again = product(inverse, surplus)
+        for _ in range(_SURPLUS_STEPS):
             moved = back + product(again, moved)
     return moved
 
@@ -240,24 +250,31 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
     b = fitted.coefficients
     moved = response(equations, fitted)
     scores = score_covariance(equations, release, b)
-    noise = equations.noise_covariance(b)
-    added = equations.response_covariance
+    noise = equations.noise_covariance(b, [*equations.terms.values()])
+    added = response_covariance(equations)
     of_responses = 0.0
     if MOMENTS[0] in release.parts and np.any(added):
         of_responses = np.trace(added) / np.trace(independent_scores(equations, release, b))
         added = of_responses * scores
-    if np.any(more := equations.group_noise(b) + added):
-        noise = noise + more
-    if equations.output_variance > 0:
+    noise = noise + added
+    if WORTHS in release.parts:
         hessian = _ridge_hessian(equations, fitted.ridge, fitted.first)
-        noise = noise + equations.output_variance * (hessian @ hessian)
+        noise = noise + release.parts[WORTHS].noise_variance * (hessian @ hessian)
     sampled = product(moved, scores - added if np.any(added) else scores)
     alone: FloatArray | float = 1.0
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
         alone = product(moved, (1.0 - of_responses) * independent_scores(equations, release, b))
-    return Covariance(moved, scores, sampled, product(moved, noise), alone)
+    noisy = readonly(product(moved, noise))
+    return Covariance(readonly(moved), readonly(scores), readonly(sampled), noisy, alone)
+
+
+def response_covariance(equations: ScoreEquations) -> FloatArray | float:
+    """Return the part of the covariance of the scores that is due to randomised responses."""
+    if not len(equations.response):
+        return 0.0
+    return equations.linear.information(np.maximum(equations.response, 0.0))
 
 
 def score_covariance(
@@ -281,13 +298,12 @@ def score_covariance(
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
     if equations.random_pairs and DEPENDENCE not in release.parts:
-        means = equations.function.mean(linear.predict(b))
-        mean = equations.scores_by_pattern(means)
+        mean = scores_by_pattern(equations, b)
         total = np.maximum(np.bincount(equations.pairs.first // equations.items, count), 1e-12)
         # who meets whom is random, too: answers are draws from one distribution over all pairs, so
         # their second moments are summed, less the square of the mean score
         if equations.tied:  # variances given the pairs, and the squares of means
-            by_pair = equations.pair_means(b)
+            by_pair = dense(equations.mean_scores(b))
             second = independent_scores(equations, release, b)
             second = second + by_pair.T @ (count[:, None] * by_pair)
         else:
@@ -333,7 +349,11 @@ def prior_ridge(equations: ScoreEquations) -> Ridge:
     """
     if equations.covariates is None:
         return _ridge(equations, 1.0)
-    return _ridge(equations, _cell_prior(equations), 1.0 / equations.function.spread**2)
+    return _ridge(
+        equations,
+        _cell_prior(equations, equations.covariates.weights),
+        1.0 / equations.function.spread**2,
+    )
 
 
 def automatic_ridge(equations: ScoreEquations) -> Ridge:
@@ -342,10 +362,12 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
     With covariates, for the prior P, noise V and information J of the columns it is P + V J^-1 P.
     """
     m = equations.items
-    total = equations.total
+    total = released_total(equations)
     fitted = equations.fitted
     if equations.covariates is None:
-        noise = equations.item_variance + m * float(equations.edge_variance(fitted.mean_square))
+        # a pair's two cells enter its two scores with opposite signs, its count by F - 1/2
+        pairs = 0.5 * equations.variance(WINS) + equations.count_variance * fitted.mean_square
+        noise = equations.by_item.score_variance + m * pairs
         # spread over all pairs, as the information is; two of three edges have half of a difference
         added = equations.response
         if equations.tied:
@@ -354,17 +376,17 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
         information_per_contrast = nominal_information(m, total, fitted)
         return _ridge(equations, default_ridge(information_per_contrast, noise, fitted))
     z = equations.covariates.matrix
-    gram = equations.weights.T @ equations.weights
+    weights = equations.covariates.weights
+    gram = weights.T @ weights
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
-    prior = _cell_prior(equations)
-    ridge = prior + equations.item_variance * gram @ pseudo_inverse(information)[0] @ prior
-    alone = 1.0 + equations.last_variance / (fitted.mean_curvature * total)
+    prior = _cell_prior(equations, weights)
+    ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(information)[0] @ prior
+    alone = 1.0 + 0.25 * equations.variance(ORDER_EFFECT) / (fitted.mean_curvature * total)
     return _ridge(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 
 
-def _cell_prior(equations: ScoreEquations) -> FloatArray:
-    weights = equations.weights
+def _cell_prior(equations: ScoreEquations, weights: FloatArray) -> FloatArray:
     gram = weights.T @ weights
     return np.asarray(len(gram) / len(weights) / equations.function.spread**2 * gram)
 
@@ -376,7 +398,7 @@ def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float 
     """
     if equations.covariates is None and not equations.tied:
         return columns
-    basis = equations.basis
+    basis = item_basis(equations.covariates, equations.items)
     matrix = np.asarray(np.kron(columns, basis.T @ basis), dtype=np.float64)
     matrix = bordered(matrix, order) if equations.ordered else matrix
     return bordered(matrix, 0.0) if equations.tied else matrix

@@ -281,20 +281,20 @@ def fit_ridge(
 
 
 def _fit_lbfgs(problem: Objective) -> FloatArray:
-    far = problem.loss.far
-    p = problem.linear.size
+    start = np.zeros(problem.linear.size)
 
     def solved() -> FloatArray:
+        far = np.full_like(start, problem.loss.far)
         result = minimize(
             lambda x: (problem.value(x), problem.gradient(x)),
-            np.zeros(p),
+            start,
             jac=True,
             method="L-BFGS-B",
-            bounds=None if problem.penalised else [(-far, far)] * p,
+            bounds=None if problem.penalised else np.column_stack((-far, far)),
         )
         return np.asarray(result.x)
 
-    return with_fallback(solved, lambda: np.zeros(p))
+    return with_fallback(solved, lambda: start)
 
 
 def _fit_cvxpy(fit: Objective) -> FloatArray:

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
+from privrank.bradley_terry.components import Components
 from privrank.bradley_terry.dependence import (
     Clusters,
     degrees_of_freedom,
@@ -29,25 +30,24 @@ from privrank.bradley_terry.dependence import (
     released_effect,
     single_contrasts,
 )
+from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.errors import ScoreErrors
-from privrank.bradley_terry.estimate import Covariance, WorthEstimate, covariance, estimate
-from privrank.bradley_terry.linear import (
-    identified,
-    item_basis,
-    item_contrasts,
-    with_ties,
+from privrank.bradley_terry.estimate import (
+    Covariance,
+    WorthEstimate,
+    covariance,
+    estimate,
+    objective,
 )
+from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.losses import ScoreFunction
-from privrank.bradley_terry.paircounts import Matching, pair_counts
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.paircounts import pair_counts
+from privrank.bradley_terry.readings import score_equations
 from privrank.hypotheses.nulls import public_generator
-from privrank.hypotheses.tails import simulated
-from privrank.privacy.netnoise import NetDistribution
-from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import CEILING, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, IntArray, readonly, readonly_copy
+from privrank.util.arrays import FloatArray, readonly, readonly_copy
 from privrank.util.solvers import find_root, product, solve_each, spectrum
 
 MAX_SIMULATED_ITEMS = 50
@@ -105,8 +105,8 @@ class Inference:
         facts = self.equations
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
-        numbers = len(facts.weights) * facts.items
-        return max(_MIN_DRAWS, min(_MAX_DRAWS, _NUMBERS // numbers - 1))
+        many = _NUMBERS // (len(facts.covariates.weights) * facts.items) - 1
+        return max(_MIN_DRAWS, min(_MAX_DRAWS, many))
 
     @property
     def many(self) -> bool:
@@ -181,45 +181,45 @@ class Inference:
 
     @cached_property
     def score(self) -> FloatArray:
-        """The scores; if noise has carried them beyond all answers, those the fit expects."""
+        """The scores; if noise has carried them beyond all answers, those the fit expects.
+
+        Known answers are left to the edges.
+        """
         facts = self.equations
         b = self.fitted.coefficients
-        count = facts.released_count
         edges = facts.linear.predict(b)
         if self.release.source == "none":
-            return facts.score
+            return objective(facts)[0]
         if facts.covariates is None:
             possible = attainable(facts.score[: facts.items], facts.pairs, facts.function)
         else:
             # a necessary condition, in the direction in which such scores drive the fit
-            most = facts.function.most * float(count @ np.abs(edges))
+            most = facts.function.most * float(facts.by_edge(facts.released) @ np.abs(edges))
             possible = float(facts.score @ b) < most
         if possible:
             return facts.score
-        return readonly(facts.linear.scores(count * facts.function.mean(edges)))
+        return readonly(-facts.linear.scores(self._left(edges)))
 
     def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return combinations of scores less expected ones, shape (rows,), at predictors t.
 
         Given the weights of the scores, and those by edge, shape (rows, edges) as the predictors.
         """
-        facts = self.equations
-        if facts.answers is not None:
-            return np.asarray((along * self._answers_left(t)).sum(axis=-1))
-        expected = (along * facts.function.mean(t)) @ facts.released_count
-        return np.asarray(weights @ self.score - expected)
+        return np.asarray(weights @ self.score + (along * self._left(t)).sum(axis=-1))
 
     def scores_left(self, t: FloatArray) -> FloatArray:
         """Return the scores, as they are, less expected ones, shape (p,), at predictors t."""
-        facts = self.equations
-        if facts.answers is not None:
-            return facts.linear.scores(self._answers_left(t))
-        return facts.score - facts.linear.scores(facts.released_count * facts.function.mean(t))
+        scores = objective(self.equations)[0]
+        return scores + self.equations.linear.scores(self._left(t))
 
-    def _answers_left(self, t: FloatArray) -> FloatArray:
-        """Return what known answers of each edge are off what is expected of them, weighted."""
+    def _left(self, t: FloatArray) -> FloatArray:
+        """Return what is left of each edge: less its expected score, or known answers less that.
+
+        Known answers have the weights of their scores, and are no part of :attr:`score`.
+        """
         facts = self.equations
-        assert facts.answers is not None
+        if facts.answers is None:
+            return np.asarray(-facts.by_edge(facts.released) * facts.function.mean(t))
         won, lost = facts.answers
         left = 0.5 * (won - lost) - facts.count * facts.function.link.excess(t)
         return np.asarray(facts.fitted.weight(t) * left)
@@ -257,147 +257,49 @@ class Inference:
     @cached_property
     def beside(self) -> FloatArray:
         """Covariance of normal errors of the scores beside sampling and noise, shape (p, p)."""
-        zero = np.zeros_like(self.errors.response)
-        noise = zero + self.equations.group_noise(self.fitted.coefficients)
+        facts = self.equations
+        terms = [term for term in facts.terms.values() if term.beside]
+        noise = facts.noise_covariance(self.fitted.coefficients, terms)
         return readonly(noise + self.errors.scattered)
 
     def score_errors(self) -> ScoreErrors | None:
         """Return the errors of the scores at the fit, None where tests are not by them."""
-        facts = self.equations
-        b = self.fitted.coefficients
-        release = self.release
         if self.many:
             return None
+        facts = self.equations
+        b = self.fitted.coefficients
         noise: FloatArray | None = None
-        if facts.noisy:
+        if any(term.variance > 0 for term in facts.terms.values()):
             draws = self.draws if facts.covariates is not None else self.draws // 2
-            generator = public_generator("errors of coefficients", len(b))
-            noise = _draw_noise(facts, b, draws, generator)
-        moments = single_contrasts(facts, release, b)
-        (error, most) = self.effect
+            noise = self._drawn(b, draws, public_generator("errors of coefficients", len(b)))
         return ScoreErrors(
             self.errors.scores,
             self.beside,
             noise,
             self.freedom,
-            moments,
-            error,
-            most,
+            single_contrasts(facts, self.release, b),
+            *self.effect,
             self.whole_freedom,
         )
 
     def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
         """Simulate the noise of the scores at coefficients b, shape (draws, p)."""
-        facts = self.equations
-        generator = public_generator("noise of scores", len(b), draws)
         if self.release.source == "none":
             return np.zeros((draws, len(b)))
-        return _draw_noise(facts, b, draws, generator, self.fitted.coefficients)
+        return self._drawn(b, draws, public_generator("noise of scores", len(b), draws))
 
+    def _drawn(self, b: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
+        """Draw the noise by its exact distributions, but for errors of counts that are normal.
 
-def _draw_noise(
-    equations: ScoreEquations,
-    b: FloatArray,
-    draws: int,
-    generator: np.random.Generator,
-    fit: FloatArray | None = None,
-) -> FloatArray:
-    """Simulate the privacy noise of the scores at coefficients b, shape (draws, p).
-
-    The distributions are exact but for errors of released pair counts, which are taken as normal;
-    errors of comparisons per group and the noise on the worths of objective perturbation are left
-    out, and of many items the errors of pair counts.
-    """
-    if equations.covariates is None:
-        return noise_by_place(equations, b, draws, fit)
-    weights = equations.weights
-    basis = equations.basis
-    noise = np.zeros((draws, weights.shape[1] * basis.shape[1]))
-    for row in weights:
-        # one group's noise at a time, so that memory does not grow with their number
-        drawn = simulated(equations.item_distribution, (draws, equations.items), generator)
-        noise += np.kron(row, equations.item_step * drawn @ basis)
-    if equations.ordered or equations.tied:
-        last = equations.last_step * equations.last_distribution.simulate((draws, 1), generator)
-        noise = np.column_stack((noise, last))
-    return np.asarray(noise)
-
-
-def noise_by_place(
-    equations: ScoreEquations, b: FloatArray, draws: int, fit: FloatArray | None = None
-) -> FloatArray:
-    """Return public draws of the noise of the scores for the items in the order of their worths.
-
-    Those of the coefficients b, or of a fit elsewhere.
-
-    So it is the same whatever the order they are listed in. What the noise of pairs does to many
-    items is left out, as it is taken as normal. The noise of a number of ties is the last column.
-    """
-    m = equations.items
-    worths = b[: equations.items]
-    order = np.argsort((b if fit is None else fit)[:m], kind="stable")
-    place = np.argsort(order)
-    pairs = equations.pairs
-    if equations.matching is not None:
-        return _noise_of_sides(equations, equations.matching, worths, draws, place)
-    noise = equations.item_step * public_noise(equations.item_distribution, m, draws)
-    if equations.tied:
-        noise = np.column_stack((noise, public_noise(equations.last_distribution, 1, draws)))
-    of_pairs = equations.edge_distribution.scale > 0 or equations.count_variance > 0
-    if of_pairs and m <= MAX_SIMULATED_ITEMS:
-        # pairs of places, in the order that a list in the order of worths would have
-        ends = np.sort((place[pairs.first], place[pairs.second]), axis=0)
-        edges = np.lexsort(ends[::-1])
-        moved = PairCounts(ends[0, edges], ends[1, edges], pairs.count[edges], pairs.origin)
-        contrasts = item_contrasts(moved, m)
-        linear = with_ties(contrasts) if equations.tied else contrasts
-        halves, normal = _public_pairs(equations.edge_distribution, m, len(edges), draws)
-        # what noise of counts does to the scores of a pair, and that of its two cells
-        mean = equations.function.mean(linear.predict(np.append(worths[order], b[m:])))
-        # the edges of a pair with ties share the error of its count
-        normal = np.tile(normal, len(mean) // len(edges))
-        by_edge = (
-            normal * (math.sqrt(equations.count_variance) * mean) + equations.edge_step * halves
-        )
-        noise = noise + (linear.matrix.T @ by_edge.T).T
-    return np.asarray(noise.take(np.append(place, np.arange(m, len(b))), axis=1))
-
-
-def _noise_of_sides(
-    equations: ScoreEquations, matching: Matching, worths: FloatArray, draws: int, place: IntArray
-) -> FloatArray:
-    """Return the same of wins and losses, with what they, and Q, do to pair counts."""
-    m = equations.items
-    won, lost = np.split(public_noise(equations.item_distribution, 2 * m, draws), 2, axis=1)
-    mean = equations.function.mean(equations.linear.predict(worths))
-    sides = (won + lost).take(place, axis=1)
-    sides -= product((won - lost).take(place, axis=1), matching.net_slopes(mean).T)
-    sides += public_noise(matching.noise, 1, draws) / equations.item_step * matching.by_beta(mean)
-    return np.asarray(equations.item_step * sides)
-
-
-@lru_cache(maxsize=4)
-def public_noise(distribution: NetDistribution, items: int, draws: int) -> FloatArray:
-    """Return public draws of noise, shape (draws, items), kept for the next test."""
-    generator = public_generator("errors of worths", items)
-    return readonly_copy(np.asarray(simulated(distribution, (draws, items), generator)), np.float64)
-
-
-@lru_cache(maxsize=1)
-def _public_pairs(
-    distribution: DiscreteLaplace | DiscreteGaussian, items: int, pairs: int, draws: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return public draws for each pair, kept for the next test.
-
-    Half differences of the noise of its two cells, and normal ones.
-    """
-    generator = public_generator("errors of pairs", items)
-    halves = np.zeros((1, 1))
-    if distribution.scale > 0:
-        first, second = distribution.simulate((2, draws, pairs), generator)
-        halves = 0.5 * (first - second)
-    normal = generator.standard_normal((draws, pairs))
-    return readonly_copy(halves, np.float64), readonly_copy(normal, np.float64)
+        Errors beside it and the noise on the worths of objective perturbation are left out, and of
+        many items what the noise of pairs does, as it is taken as normal.
+        """
+        terms = [
+            term
+            for term in self.equations.terms.values()
+            if not (term.beside or (self.many and term.by_pair))
+        ]
+        return self.equations.simulate_noise(b, draws, terms, self.fitted.coefficients, generator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,7 +327,7 @@ class FreeFit:
             return None
         without = replace(design.covariates, item_columns=(), item_matrix=np.zeros((m, 0)))
         free = replace(release, survey=replace(design, covariates=without))
-        known = identified(free.design, pair_counts(release).get("member"))
+        known = Components.of(free.design, pair_counts(release).get("member")).projection
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
         # what item covariates span of the identified worths, and what they leave
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
@@ -446,7 +348,8 @@ class FreeFit:
         (values, vectors) = spectrum(self.left)
         basis = vectors[:, values > 0.5]
         scatter = []
-        for start in range(0, size * len(fit.equations.weights.T), size):
+        # an order effect, or a tie parameter, comes after the columns
+        for start in range(0, len(fit.fitted.coefficients) // size * size, size):
             here = slice(start, start + size)
             spread, axes = spectrum(basis.T @ total[here, here] @ basis)
             # what is left of the worths, in coordinates in which their errors are independent
@@ -477,9 +380,8 @@ def _with_scatter(
     curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
     contrasts = free.inference.equations.linear.matrix
     weighted = (equations.pairs.count * curvature)[:, None] * contrasts
-    moved = np.asarray(equations.linear.matrix.T @ weighted)
     variances = np.repeat(free.scatter, equations.items - 1)
-    moved = moved[:, : len(variances)]
+    moved = np.asarray(equations.linear.matrix.T @ weighted)[:, : len(variances)]
     return replace(errors, scattered=(moved * variances) @ moved.T)
 
 

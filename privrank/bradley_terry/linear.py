@@ -32,7 +32,7 @@ from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.solvers import inverse, spectrum
+from privrank.util.solvers import dense, inverse, spectrum
 
 Ridge = float | FloatArray
 """A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
@@ -114,14 +114,17 @@ class LinearPredictor:
         up[some] = np.add.reduceat(edges, starts[some])
         return up, np.asarray(np.bincount(pairs.second, edges, self.items))
 
-    def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray:
-        """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p)."""
+    def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray | csr_array:
+        """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p).
+
+        Sparse as E is.
+        """
         labelled = csr_array((edges, label, np.arange(len(edges) + 1)))
-        return _dense(labelled.T @ self.matrix)
+        return labelled.T @ self.matrix
 
     def rows(self, edges: slice) -> FloatArray:
         """Return the rows of E of some edges."""
-        return _dense(self.matrix[edges])
+        return dense(self.matrix[edges])
 
     def information(self, weights: FloatArray) -> FloatArray:
         """Return E' diag(weights) E, for each row of weights."""
@@ -205,23 +208,9 @@ class LinearPredictor:
         return bound
 
 
-def _dense(matrix: Any) -> FloatArray:
-    """Return a matrix that may be sparse as an array."""
-    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
-
-
 def item_contrasts(pairs: PairCounts, items: int) -> LinearPredictor:
     """Return the linear predictor of one worth per item: E is the incidence matrix of the pairs."""
     return LinearPredictor(None, items, pairs)
-
-
-def both_ends(pairs: PairCounts, items: int, edges: FloatArray) -> FloatArray:
-    """Return E' diag(edges) |E| of worths: scores by item, and by item compared, shape (m, m)."""
-    matrix = np.zeros((items, items))
-    matrix[pairs.first, pairs.second] = edges
-    matrix[pairs.second, pairs.first] = -edges
-    matrix.flat[:: items + 1] = matrix.sum(axis=1)
-    return matrix
 
 
 def with_ties(worths: LinearPredictor) -> LinearPredictor:
@@ -259,34 +248,6 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
         )
         worths = LinearPredictor(columns)
     return with_ties(worths) if design.davidson else worths
-
-
-def identified(design: Design, member: IntArray | None) -> FloatArray | None:
-    """Return the projection onto coefficients that are identified, shape (p, p); None if all are.
-
-    Given the part of each item, None where all are in one: of worths those that sum to zero in
-    each. Covariates of items may identify all coefficients all the same.
-    """
-    if member is None:
-        return None
-    covariates = design.covariates
-    m = len(design.items)
-    same = member[:, None] == member
-    # the centring of each part by itself
-    inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
-    if covariates is None:
-        return bordered(inside, 1.0) if design.davidson else inside
-    basis = item_basis(covariates, m)
-    values, vectors = spectrum(basis.T @ inside @ basis)
-    # contrasts that compare items of one part, among those that the basis has
-    span = vectors[:, values > 1e-9]
-    within = span @ span.T
-    if np.allclose(within, np.eye(len(within)), atol=1e-9):
-        return None
-    whole = np.kron(np.eye(len(covariates.columns)), within)
-    known = np.eye(len(whole) + covariates.ordered + design.davidson)
-    known[: len(whole), : len(whole)] = whole
-    return known
 
 
 def item_basis(covariates: Covariates | None, items: int) -> FloatArray:

@@ -102,6 +102,11 @@ class ScoreFunction:
         return np.asarray(ratio(t) + ratio(-t))
 
     @property
+    def estimator(self) -> str:
+        """The loss of whose minimum these are the scores, before its ridge."""
+        return "maximum likelihood" if self.likelihood or self.link == LOGIT else "matching loss"
+
+    @property
     def most(self) -> float:
         """Largest score that a won comparison can show: 1/2, its mean plus its slope.
 

@@ -35,17 +35,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from operator import matmul
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array, eye_array, hstack, kron
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.special import ndtr, ndtri
 
-from privrank.bradley_terry.linear import LinearPredictor, both_ends, item_contrasts
+from privrank.bradley_terry.linear import item_contrasts
+from privrank.bradley_terry.noiseterm import NoiseTerm
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release import names
@@ -101,7 +103,7 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
 
     A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
     that adds is taken off again once the worths are known
-    (:meth:`privrank.bradley_terry.score.ScoreEquations.surplus_score`). So the errors of the
+    (:func:`privrank.bradley_terry.estimate.estimate`). So the errors of the
     equations have mean 0 and the variance of the noise, whatever the counts are. Counts shrunk
     towards their mean would be wrong in the same direction for all pairs of an item that is
     compared more often than others.
@@ -111,33 +113,47 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
     return {
         "pairs": PairCounts(*np.triu_indices(items, 1), count, "released"),
         "surplus": count - noisy,
-        "count_variance": variance,
         "member": parts_of(noisy, variance, items),
     }
 
 
 def uncounted(release: Release) -> bool:
     """Return whether nothing is known of how often any item was compared."""
-    counts = {names.SIDES, names.ITEM_COUNTS} & release.parts.keys()
-    return release.design.unknown and not counts
+    return release.design.unknown and not {names.SIDES, names.ITEM_COUNTS} & release.parts.keys()
 
 
 @lru_cache(maxsize=8)
 def pair_counts(release: Release) -> dict[str, Any]:
     """Return the comparisons per pair, as score equations have them.
 
-    Its `pairs`, where they are released `surplus`, `count_variance` and `member`, and `matching`
-    where they follow from those of items.
+    Its `pairs`, where they are released `surplus`, `terms` and `member`, and `matching` where they
+    follow from those of items.
     """
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
-        return released_counts(release.design, part.values.astype(np.float64), part.noise_variance)
+        ends = np.array(np.triu_indices(len(release.design.items), 1))
+        noise = _normal(part.noise_variance, part.values.size, (), ends)
+        noisy = part.values.astype(np.float64)
+        counts = released_counts(release.design, noisy, part.noise_variance)
+        return counts | {"terms": {names.PAIR_COUNTS: noise}}
     if names.SIDES in release.parts or names.ITEM_COUNTS in release.parts:
         matching, member = matched_counts(release)
-        return {"pairs": matching.pairs, "member": member, "matching": matching}
+        return {
+            "pairs": matching.pairs,
+            "member": member,
+            "matching": matching,
+            "terms": matching.terms(names.ITEM_COUNTS in release.parts),
+        }
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
     return {"pairs": release.design.pairs}
+
+
+def _normal(
+    variance: float, size: int, counts: tuple[Any, ...], items: IntArray | None = None
+) -> NoiseTerm:
+    """Return errors of counts that are taken as normal."""
+    return NoiseTerm(None, math.sqrt(variance), size, counts=counts, items=items)
 
 
 def counts_by_cell(release: Release) -> dict[str, Any]:
@@ -154,10 +170,10 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
         return counts
     cells = covariates.cells
     answers = np.ones(cells)
+    terms = {}
     if cells > 1:
         part = release.parts[names.GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, MIN_GROUP)
-        counts["group_variance"] = part.noise_variance
     # edges cell by cell, with the share of the cell in the comparisons of each pair
     shift = np.repeat(np.arange(cells) * m, len(pairs.first))
     share = answers / answers.sum()
@@ -169,7 +185,16 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     )
     if "surplus" in counts:
         counts["surplus"] = np.kron(share, counts["surplus"])
-    return counts | {"group_answers": answers}
+        by_pair = kron(share[:, None], eye_array(len(pairs.count)), format="csr")
+        noise = counts["terms"][names.PAIR_COUNTS]
+        terms[names.PAIR_COUNTS] = replace(noise, counts=(by_pair,), beside=True)
+    if cells > 1:
+        # an answer more moves shares of all comparisons from the other cells to this one
+        by_cell = kron(np.diag(share), pairs.count[:, None], format="csr")
+        moves = (np.diag(1.0 / share) - 1.0) / answers.sum()
+        noise = _normal(part.noise_variance, cells, (by_cell, moves))
+        terms[names.GROUP_ANSWERS] = replace(noise, beside=True)
+    return counts | {"group_answers": answers, "terms": terms}
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,11 +236,6 @@ class Matching:
     variance: float
     noise: DiscreteLaplace
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies."""
-        for name in ("alike", "slopes", "by_items"):
-            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.float64))
-
     @property
     def pvalue(self) -> float:
         """Two-sided p-value of beta = 0; NaN where Q was not released."""
@@ -226,57 +246,39 @@ class Matching:
         """Size of beta up to which intervals were found to cover."""
         return min(_MAX_DECAY, _MAX_IN_ALL / (len(self.by_items) - 1))
 
+    def _ends(self) -> tuple[csr_array, FloatArray]:
+        """Return sums over the comparisons of each item, less what the fit of beta takes."""
+        ends = abs(item_contrasts(self.pairs, len(self.by_items)).matrix)
+        summed = ends.multiply(self.pairs.count[:, None])
+        taken = np.vstack((np.eye(len(self.by_items)), -(self.alike @ summed)))
+        return hstack((summed, csr_array(self.slopes[:, None])), format="csr"), taken
+
     @property
-    def _contrasts(self) -> LinearPredictor:
-        return item_contrasts(self.pairs, len(self.by_items))
+    def by_counts(self) -> tuple[Any, ...]:
+        """How the comparisons of the items enter the pair counts, as factors of a product."""
+        return (*self._ends(), self.by_items)
 
-    def _summed(self, edges: FloatArray) -> FloatArray:
-        """Return sums over the comparisons of each item of rows of numbers by edge."""
-        return np.asarray((edges * self.pairs.count) @ abs(self._contrasts.matrix))
-
-    def by_beta(self, mean: FloatArray) -> FloatArray:
-        """Return by how much expected scores move with Q, by the fit of beta, shape (m,)."""
-        return self._contrasts.scores(self.slopes * mean)
-
-    def _nets(self, mean: FloatArray) -> FloatArray:
-        """Return sums over the comparisons of two items of what one adds, less what beta takes."""
-        taken = np.multiply.outer(2.0 * self.by_beta(mean), self._summed(self.alike))
-        nets = both_ends(self.pairs, len(self.by_items), 2.0 * self.pairs.count * mean)
-        return nets - taken
-
-    def net_slopes(self, mean: FloatArray) -> FloatArray:
-        """Return the slopes of expected net wins by item counts, shape (m, m).
-
-        J of :mod:`privrank.bradley_terry.score`; of equal worths all zero.
-        """
-        return product(self._nets(mean), self.by_items)
+    def terms(self, counted: bool) -> dict[str, NoiseTerm]:
+        """Return the noise of Q, and of the comparisons of items if these are `counted` alone."""
+        terms = {names.OPPONENTS: NoiseTerm(self.noise, 1.0, 1, counts=(self.slopes[:, None],))}
+        if counted:
+            terms[names.ITEM_COUNTS] = _normal(self.variance, len(self.by_items), self.by_counts)
+        return terms
 
     def covariance(self, mean: FloatArray) -> FloatArray:
-        """Return what random opponents add to the covariance of scores, given item counts."""
-        count = self.pairs.count
-        beta = self.by_beta(mean)
-        both = np.multiply.outer(beta, self._contrasts.scores(count * self.alike * mean))
-        met = self._contrasts.information(count * mean**2) - both - both.T
-        met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
-        return np.asarray(met - 0.25 * product(self.net_slopes(mean), self._nets(mean).T))
+        """Return what random opponents add to the covariance of scores, given item counts.
 
-    def noise_covariance(self, mean: FloatArray) -> FloatArray:
-        """Return what the noise of item counts and of Q adds to the covariance of scores."""
-        slopes = self.net_slopes(mean)
-        beta = self.by_beta(mean)
-        of_items = 0.25 * self.variance * product(slopes, slopes.T)
-        return np.asarray(of_items + self.noise.variance * np.multiply.outer(beta, beta))
-
-    def noise_variances(self, scores: FloatArray) -> FloatArray:
-        """Return what it adds to variances of combinations, given those of one comparison.
-
-        As rows of numbers by edge, shape (rows, edges).
+        And the mean score of each pair.
         """
-        along = scores @ self.slopes
-        left = scores - np.multiply.outer(along, self.alike)
-        slopes = product(self._summed(2.0 * left), self.by_items)
-        of_items = 0.25 * self.variance * (slopes**2).sum(axis=1)
-        return np.asarray(of_items + self.noise.variance * along**2)
+        contrasts = item_contrasts(self.pairs, len(self.by_items))
+        count = self.pairs.count
+        beta = contrasts.scores(self.slopes * mean)
+        both = np.multiply.outer(beta, contrasts.scores(count * self.alike * mean))
+        met = contrasts.information(count * mean**2) - both - both.T
+        met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
+        # the last term is what the comparisons of the items explain
+        nets = reduce(matmul, self._ends(), contrasts.scores_by(np.arange(len(mean)), mean).T)
+        return np.asarray(met - product(product(nets, self.by_items), nets.T))
 
 
 def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:

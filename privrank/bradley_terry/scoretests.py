@@ -38,11 +38,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.errors import ScoreErrors, error_pvalues, from_normal, to_normal
 from privrank.bradley_terry.inference import MAX_SIMULATED_ITEMS, Inference
 from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
-from privrank.bradley_terry.score import ScoreEquations
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, batches
 from privrank.util.solvers import matvec, product, quadratic
 
@@ -96,19 +96,18 @@ def _tests(
 ) -> Iterator[tuple[IntArray, FloatArray, ScoreTests | WaldTests]]:
     """Yield the tests of identified contrasts, with their rows and :func:`shares`."""
     errors = inference.score_errors()
-    known = np.flatnonzero(inference.equations.identifies(contrasts))
+    known = np.flatnonzero(inference.equations.components.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
     for block in batches(len(known), 1, _BLOCK):
         rows = known[block]
         here = contrasts[rows]
-        tests: ScoreTests | WaldTests
+        share = shares(inference.equations, here)
         if errors is not None:
-            tests = score_tests(inference, errors, here)
-        else:
-            value = matvec(here, inference.fitted.coefficients)
-            deviation = np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0))
-            tests = WaldTests(value, deviation, inference.freedom)
-        yield rows, shares(inference.equations, here), tests
+            yield rows, share, score_tests(inference, errors, here)
+            continue
+        value = matvec(here, inference.fitted.coefficients)
+        deviation = np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0))
+        yield rows, share, WaldTests(value, deviation, inference.freedom)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +160,7 @@ def hardly_identified(facts: ScoreEquations) -> list[tuple[FloatArray, float]]:
     many = facts.covariates is not None or facts.items > MAX_SIMULATED_ITEMS
     if many or facts.count_variance == 0.0:
         return []
-    return weak_cuts(facts.pairs.count - facts.surplus, facts.count_variance, facts.components)
+    return weak_cuts(facts.released, facts.count_variance, facts.components.groups)
 
 
 def _third(

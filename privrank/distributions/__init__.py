@@ -1,1 +1,1 @@
-"""Distributions of rankings and comparisons: Mallows, Plackett-Luce, Kendall distance, links."""
+"""Distributions: Mallows, Plackett-Luce, Kendall distance, links."""

@@ -1,13 +1,14 @@
-r"""The distribution of the Kendall distance of a Mallows ranking, at any number of items.
+r"""Distribution of the Kendall distance of Mallows rankings.
 
-Functions of (m, theta) with theta = -log(phi) in [0, inf): phi close to 1 loses digits that theta
-keeps. The distance D is the sum of independent V_j, j = 1..m, with P(V_j = k) proportional to
-phi^k on {0..j-1}. With l(x) = log(sinh(x/2) / (x/2)) and c = m (m - 1) / 4,
+All functions have the arguments (m, theta), for any number of items m, with theta = -log(phi) in
+[0, inf), because phi loses digits close to 1. The distance D is the sum of independent V_j,
+j = 1..m, with P(V_j = k) proportional to phi^k on {0..j-1}. With l(x) = log(sinh(x/2) / (x/2)) and
+c = m (m - 1) / 4,
 
     log(Z(theta) / m!) = -theta c + B(theta),   B(u) = sum_j l(j u) - m l(u),
 
-so that E exp(i t (D - c)) = exp(B(theta - i t) - B(theta)), E D = c - B'(theta) and
-Var D = B''(theta). Distribution functions come from inverting the characteristic function.
+hence E exp(i t (D - c)) = exp(B(theta - i t) - B(theta)), E D = c - B'(theta) and
+Var D = B''(theta). Distribution functions are computed by inverting the characteristic function.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from privrank.util.solvers import find_root
 ComplexArray = NDArray[np.complex128]
 
 _TAIL = 8.7
-"""exp(-8.7^2 / 2) < 2^-54: what lies this many standard deviations out does not count."""
+"""Standard deviations beyond which mass is negligible: exp(-8.7^2 / 2) < 2^-54."""
 
 _NEGLIGIBLE = -44.0
-"""Logarithm of a modulus of the characteristic function that does not count."""
+"""Logarithm of a negligible modulus of the characteristic function."""
 
 _FADED = 45.0
-"""exp(-45) < 2^-64: beyond j theta = 45 the truncation of V_j at j - 1 does not count."""
+"""Value of j theta beyond which the truncation of V_j at j - 1 is negligible: exp(-45) < 2^-64."""
 
 _FROZEN = 700.0
-"""exp(700) is still finite, and exp(-700) is nothing: a theta above it may be taken for it."""
+"""Largest theta that is distinguished: exp(700) is finite and exp(-700) is negligible."""
 
 _DIRECT = 500
-"""Up to this many factors are multiplied out; beyond, Euler-Maclaurin sums their logarithms."""
+"""Largest number of factors that are multiplied; for more, Euler-Maclaurin sums logarithms."""
 
 _SLOW = 0.03
-"""Largest |u| for Euler-Maclaurin: its first term left out is then below 1e-14."""
+"""Largest |u| for Euler-Maclaurin; its first omitted term is then below 1e-14."""
 
 _SERIES = 3.5
-"""Below this modulus l and its relatives are summed as power series (they converge to 2 pi)."""
+"""Modulus below which l and related functions are power series (they converge up to 2 pi)."""
 
 _BLOCK = 64
 _PIECE = 2**15
-"""Frequencies and distances handled at a time, which bounds the memory."""
+"""Numbers of frequencies and of distances computed at a time, which bounds memory."""
 
 # l(x) = sum_k (-1)^(k+1) zeta(2k) / k y^k with y = (x / 2 pi)^2, from sinh's infinite product.
 # At |x| = 3.5 the last of these terms is below 1e-17.
@@ -64,10 +65,11 @@ def _series(coefficients: FloatArray, x: ComplexArray) -> ComplexArray:
 
 
 def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArray, ComplexArray]:
-    """Return l(x), its integral from 0, l'(x) and l'''(x), for Re x > 0 or |Im x| < 2 pi.
+    """Return l(x), its integral from 0, l'(x) and l'''(x).
 
-    The closed forms cancel at 0 and the series stop converging at 2 pi; every branch is the
-    principal one because 1 - exp(-x) and x stay in the right half plane.
+    The argument must have Re x > 0 or |Im x| < 2 pi. The closed forms suffer from cancellation at
+    0, and the series converge only up to 2 pi. Every branch is the principal branch because
+    1 - exp(-x) and x are in the right half plane.
     """
     x = np.asarray(x, dtype=np.complex128)
     small = np.abs(x) < _SERIES
@@ -96,10 +98,10 @@ def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArr
 
 
 def _excess(m: int, u: ComplexArray) -> ComplexArray:
-    """Return B(u), by Euler-Maclaurin where there are many terms and they change slowly.
+    """Return B(u), by Euler-Maclaurin if there are many slowly varying terms.
 
     l is even, so every odd derivative at 0 vanishes and only the corrections at j = m remain; the
-    first one left out is u^5 l'''''(m u) / 30240.
+    first omitted correction is u^5 l'''''(m u) / 30240.
     """
     u = np.atleast_1d(np.asarray(u, dtype=np.complex128))
     if m <= _DIRECT or float(np.abs(u).max()) > _SLOW:
@@ -110,7 +112,10 @@ def _excess(m: int, u: ComplexArray) -> ComplexArray:
 
 
 def _level_sum(m: int, u: complex) -> complex:
-    """Return sum_j l(j u) term by term; far out l(x) is x / 2 - log x and sums in closed form."""
+    """Return sum_j l(j u) by terms, and in closed form for large arguments.
+
+    For large x, l(x) is x / 2 - log x.
+    """
     truncated = _truncated(m, u.real)
     total = complex(_sinh_terms(np.arange(1, truncated + 1).astype(np.complex128) * u)[0].sum())
     if truncated == m:
@@ -122,16 +127,17 @@ def _level_sum(m: int, u: complex) -> complex:
 
 
 def _truncated(m: int, theta: float) -> int:
-    """Return how many of the V_j are truncated; the others are geometric to machine precision."""
+    """Return the number of V_j that are not geometric to machine precision."""
     return m if m * theta <= _FADED else min(m, math.ceil(_FADED / theta))
 
 
 def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
-    """Return E exp(i t (D - J (J - 1) / 4)) with J = `_truncated`, for ascending t.
+    """Return E exp(i t (D - J (J - 1) / 4)), J = `_truncated`, for ascending t.
 
-    Centred at its middle, V_j has sinh(j u / 2) sinh(theta / 2) / (sinh(u / 2) sinh(j theta / 2)),
-    u = theta - i t. Both quotients are divided by their hyperbolic cosines and multiplied by
-    tanh(theta / 2), which leaves nothing to overflow and a limit at theta = 0.
+    Centred at its midpoint, V_j has the characteristic function
+    sinh(j u / 2) sinh(theta / 2) / (sinh(u / 2) sinh(j theta / 2)), u = theta - i t. Both quotients
+    are divided by their hyperbolic cosines and multiplied by tanh(theta / 2), which avoids overflow
+    and has a limit at theta = 0.
     """
     truncated = _truncated(m, theta)
     if truncated > _DIRECT and math.hypot(theta, float(t[-1])) < _SLOW:
@@ -153,10 +159,11 @@ def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
 
 
 def _frequency_limit(m: int, theta: float) -> float:
-    """Return a frequency beyond which the characteristic function is negligible, at most pi.
+    """Return a frequency beyond which the characteristic function is negligible.
 
-    |1 - w^j| <= 1 + phi^j bounds factor j by coth(j theta / 2) sinh(theta / 2) / |sinh(u / 2)|,
-    which falls in j and in t: blocks of j are bounded by their first member.
+    The frequency is at most pi. |1 - w^j| <= 1 + phi^j bounds factor j by
+    coth(j theta / 2) sinh(theta / 2) / |sinh(u / 2)|, which decreases in j and in t, so blocks of j
+    are bounded by their first member.
     """
     # a bound on log|cf(t)| at 300 frequencies: the sum over blocks of j of size times log bound,
     # no factor counted above 1
@@ -176,9 +183,10 @@ def _frequency_limit(m: int, theta: float) -> float:
 def _half_width(m: int, theta: float) -> float:
     """Return a distance from the mean beyond which D has probability below 2^-53.
 
-    The variance falls in theta, so tilting down never raises it: the lower tail is sub-Gaussian
-    with the variance at theta, and both are with that at 0. For the upper tail a tilt of at most
-    theta / 2 meets no variance above v, that at theta / 2.
+    The variance decreases in theta, so tilting downwards never increases it. The lower tail is
+    therefore sub-Gaussian with the variance at theta, and both tails are sub-Gaussian with the
+    variance at 0. For the upper tail, a tilt of at most theta / 2 has a variance of at most v, the
+    variance at theta / 2.
     """
     uniform = _TAIL * math.sqrt(variance(m, 0.0))
     if m * theta <= _FADED:
@@ -189,15 +197,17 @@ def _half_width(m: int, theta: float) -> float:
 
 
 def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
-    """Return P(D <= distance) for finite theta, by inversion of the characteristic function.
+    """Return P(D <= distance) for finite theta.
 
     Notes
     -----
-    F(d) = 1/2 - (1 / 2 pi) int_0^pi Im[cf(t) exp(-i t (d + 1/2))] / sin(t / 2) dt. The midpoint
-    rule with N points on the circle errs by no more than P(|D - d| >= N) (the kernel is a square
-    wave). So N is the half width of D plus the offset of d. The sum ends where the characteristic
-    function is negligible for good. Its modulus falls on (0, pi / (m - 1)], because that of each
-    V_j is the root of a sum of p_k cos(k t) with p_k >= 0 and k < m.
+    The characteristic function is inverted:
+    F(d) = 1/2 - (1 / 2 pi) int_0^pi Im[cf(t) exp(-i t (d + 1/2))] / sin(t / 2) dt. The error of the
+    midpoint rule with N points on the circle is at most P(|D - d| >= N) (the kernel is a square
+    wave). So N is the half width of D plus the offset of d. The sum ends at a frequency beyond
+    which the characteristic function is negligible. Its modulus decreases on (0, pi / (m - 1)],
+    because the modulus of each V_j is the square root of a sum of p_k cos(k t) with p_k >= 0 and
+    k < m.
     """
     d = np.atleast_1d(np.floor(np.asarray(distance, dtype=float)))
     theta = min(theta, _FROZEN)
@@ -210,7 +220,7 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
     y = d[inside] + 0.5
     points = 2 * (math.ceil(half_width + float(np.abs(y - centre).max())) // 2 + 2)
     # Gil-Pelaez: P(D <= y) = 1/2 - mean over t of Im(phi(t) e^(-i y t)) / sin(t / 2), on midpoints
-    # of a grid so fine that its aliases lie where the distribution has no mass to speak of
+    # of a grid so fine that its aliases have negligible mass
     y = y - _truncated(m, theta) * (_truncated(m, theta) - 1) / 4
     limit = _frequency_limit(m, theta)
     total = np.zeros(len(y))
@@ -223,7 +233,7 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
         for piece in batches(len(y), 1, _PIECE):
             turned = distribution * np.exp(-1j * np.outer(y[piece], t))
             total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
-        # beyond the limit, and once |phi| is negligible, no block adds anything
+        # beyond the limit, and after |phi| has become negligible, no block adds anything
         if limit <= math.pi / m and abs(distribution[-1]) < math.exp(_NEGLIGIBLE):
             break
     out[inside] = np.clip(0.5 - total / points, 0.0, 1.0)
@@ -231,7 +241,7 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
 
 
 def log_partition(m: int, theta: float) -> float:
-    """Return log Z = sum_j log(1 + phi + ... + phi^(j-1)); every term is at least 0."""
+    """Return log Z = sum_j log(1 + phi + ... + phi^(j-1)), all terms nonnegative."""
     if math.isinf(theta):
         return 0.0
     j = np.arange(2, m + 1)
@@ -242,8 +252,8 @@ def log_partition(m: int, theta: float) -> float:
 def mean(m: int, theta: float) -> float:
     """Return E D.
 
-    E V_j = 1 / expm1(theta) - j / expm1(j theta), for small j theta in the centred form
-    (j - 1) / 2 - (j l'(j theta) - l'(theta)), which does not cancel there.
+    E V_j = 1 / expm1(theta) - j / expm1(j theta). For small j theta the centred form
+    (j - 1) / 2 - (j l'(j theta) - l'(theta)) avoids cancellation.
     """
     middle = m * (m - 1) / 4
     if theta == 0 or math.isinf(theta):
@@ -270,7 +280,10 @@ def mean(m: int, theta: float) -> float:
 
 
 def variance(m: int, theta: float) -> float:
-    """Return Var D = sum_j (j^2 l''(j theta) - l''(theta)); at theta = 0 m (m-1) (2m+5) / 72."""
+    """Return Var D = sum_j (j^2 l''(j theta) - l''(theta)).
+
+    At theta = 0 it is m (m - 1) (2 m + 5) / 72.
+    """
     if theta == 0:
         return m * (m - 1) * (2 * m + 5) / 72
     if math.isinf(theta):
@@ -278,7 +291,7 @@ def variance(m: int, theta: float) -> float:
     theta = min(theta, _FROZEN)
     j = np.arange(1, m + 1)
     x = j * theta
-    # by terms below j theta = 1, where the closed form cancels, and in closed form beyond
+    # a series below j theta = 1, where the closed form cancels, and the closed form beyond
     single = float(_curvature(np.array([theta]))[0])
     series = j**2 * _curvature(np.minimum(x, 1.0)) - single
     with np.errstate(over="ignore"):
@@ -302,16 +315,16 @@ def _curvature(x: FloatArray) -> FloatArray:
 
 
 def pair_probability(gap: int, theta: float) -> float:
-    """Return P(the item `gap` >= 1 places ahead in the centre is ranked ahead).
+    """Return P(the item `gap` >= 1 positions ahead is ranked ahead).
 
-    h(g + 1) - h(g) with h(x) = x / (1 - phi^x) = 1 / theta + x / 2 + x l'(x theta): the pole at
-    theta = 0 cancels in the second form, the large terms in the first.
+    It is h(g + 1) - h(g) with h(x) = x / (1 - phi^x) = 1 / theta + x / 2 + x l'(x theta). The pole
+    at theta = 0 cancels in the second form, the large terms cancel in the first.
     """
     if theta == 0 or math.isinf(theta):
         return 0.5 if theta == 0 else 1.0
     g = np.array([gap, gap + 1.0])
     if gap * theta < 1:
-        # close to theta = 0 both terms of h have the pole 1 / theta: it is left out of each
+        # close to theta = 0 both terms have the pole 1 / theta, which is omitted from each
         parts = g * _slope(g * theta)
         return 0.5 + float(parts[1] - parts[0])
     with np.errstate(over="ignore"):
@@ -325,9 +338,10 @@ def total_variation(m: int, theta: float, other: float) -> float:
     Notes
     -----
     The ratio of the two distributions is monotone in D, so the distance is the difference of the
-    two distribution functions at the crossing d* = c - (B(theta) - B(other)) / (theta - other),
-    where a rounded d* does no harm: there the two probabilities agree. One minus it is at most the
-    Bhattacharyya coefficient exp(B((theta + other) / 2) - (B(theta) + B(other)) / 2).
+    two distribution functions at the crossing d* = c - (B(theta) - B(other)) / (theta - other).
+    Rounding d* does not matter, because the two probabilities agree there. One minus the distance
+    is at most the Bhattacharyya coefficient
+    exp(B((theta + other) / 2) - (B(theta) + B(other)) / 2).
     """
     low, high = sorted((theta, other))
     if low == high:
@@ -348,10 +362,11 @@ def total_variation(m: int, theta: float, other: float) -> float:
 
 
 def theta_at(m: int, tolerance: float) -> float:
-    """Return the theta whose total variation distance to uniform is `tolerance`, in (0, 1 - 1/m!).
+    """Return the theta with total variation distance `tolerance` from uniform.
 
-    Starts at the normal approximation 2 z / sd(D), z the (1 + tolerance) / 2 quantile, and widens
-    by doubling: the distance rises with theta.
+    `tolerance` is in (0, 1 - 1/m!). The search starts at the normal approximation 2 z / sd(D),
+    where z is the (1 + tolerance) / 2 quantile, and doubles the interval; the distance increases
+    with theta.
     """
     start = 2 * float(ndtri((1 + tolerance) / 2)) / math.sqrt(variance(m, 0.0))
     low = start / 2
@@ -363,7 +378,7 @@ def theta_at(m: int, tolerance: float) -> float:
     while error(low) > 0:
         low /= 2
     while error(high) < 0:
-        if high > _FADED:  # what is left of the tolerance is below machine precision
+        if high > _FADED:  # the remaining tolerance is below machine precision
             return high
         high *= 2
     return find_root(error, low, high, xtol=1e-15 * start, rtol=1e-15)

@@ -1,21 +1,22 @@
-"""Links of paired comparisons: P(item1 preferred) = F(worth1 - worth2), F symmetric about 0.
+"""Links for paired comparisons: P(item1 preferred) = F(worth1 - worth2).
 
-The conditions on F, numbered as by Cai, Chakraborty and Wang (2023):
+F is symmetric about 0. The conditions on F, numbered as in Cai, Chakraborty and Wang (2023), are:
 
 - A0: F is symmetric, F(t) + F(-t) = 1, and increasing;
 - A1: F' / (F (1 - F)) <= kappa1;
 - A2: F is log-concave with 0 <= (-log F)'' <= kappa2.
 
-**Forms.** What fits compute of a link, for the built-in ones in closed forms that are stable in
-both tails. All have the same methods. `excess` is F - 1/2 and `integral` its integral from 0,
-`density` is F', `variance` is F (1 - F), `log_cdf` is log F. `ratio` is u = F' / F and `curvature`
-h = (-log F)'' = u^2 - F'' / F. And the same constants:
+**Forms.** Forms are the functions of a link that fits compute; for built-in links they are closed
+forms that are stable in both tails. All forms have the same methods. `excess` is F - 1/2 and
+`integral` its integral from 0, `density` is F', `variance` is F (1 - F), `log_cdf` is log F.
+`ratio` is u = F' / F and `curvature` is h = (-log F)'' = u^2 - F'' / F. They also have the same
+constants:
 
 - `peak`, `steepest` and `asymmetry`: upper bounds of F', of u, and of h(t) - h(-t);
 - `far`: the contrast at which the probability of an upset is `FARTHEST`;
-- `accuracy`: a bound, in unit roundoffs, of the errors of `excess`, and of `ratio` over
-  `steepest`, with the rounding of their argument, a difference of two worths, and of their product
-  with a count.
+- `accuracy`: a bound, in unit roundoffs, of the errors of `excess`, and of `ratio` divided by
+  `steepest`. It includes the rounding of the argument (a difference of two worths) and of the
+  product with a count.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ short of that for every n below 10^11.
 """
 
 _VANISHED = 40.0
-"""Standard deviations beyond which a normal density is nothing in double precision."""
+"""Standard deviations beyond which a normal density is zero in double precision."""
 
 MIN_TAIL = 1e-290
-"""Probabilities below this do not differ; -log F goes on as a straight line there."""
+"""Smallest probability that is distinguished; below it -log F continues as a straight line."""
 
 ASSUMED_ACCURACY = 1e-12
-"""Error allowed for in the functions of a user's link, relative to their largest value."""
+"""Assumed error of the functions of a user's link, relative to their largest value."""
 
 KNOTS = 2**14 + 1
-"""Knots of a spline that is integrated."""
+"""Number of knots of an integrated spline."""
 
 
 def logit_density(t: FloatArray) -> FloatArray:
@@ -70,8 +71,9 @@ def logit_slope(t: FloatArray) -> FloatArray:
 class _Logit:
     """F(t) = 1 / (1 + exp(-t)): F' = F (1 - F), u = F(-t) < 1, h = F' <= 1/4.
 
-    Errors: the argument u |t| F'(t) < u / 4, the halving none, tanh at most 4 u (two ulp) relative,
-    which is 2 u, the product with a count one more: below 5 u.
+    Errors in unit roundoffs u: the argument contributes u |t| F'(t) < u / 4, halving contributes
+    none, tanh at most 4 u relative (two ulp), which is 2 u, and the product with a count one more.
+    The total is below 5 u.
     """
 
     peak = 0.25
@@ -86,7 +88,7 @@ class _Logit:
         return np.asarray(0.5 * np.tanh(0.5 * t))
 
     def integral(self, t: FloatArray) -> FloatArray:
-        # log cosh(t / 2), written so that no large exponential is formed
+        # log cosh(t / 2), without forming a large exponential
         size = np.abs(t)
         return np.asarray(0.5 * size + np.log1p(np.exp(-size)) - math.log(2.0))
 
@@ -106,11 +108,11 @@ def probit_slope(t: FloatArray) -> FloatArray:
 
 
 class _Probit:
-    """The normal distribution: u grows like |t|, without a bound; h rises to 1 in the lower tail.
+    """Normal distribution: u is unbounded; h tends to 1 in the lower tail.
 
-    Errors of excess: three roundings of the argument (difference, constant, product) at
-    |t| F'(t) < 1/4 each, 4 u (two ulp) relative for erf, which is 2 u, and the product with a
-    count: below 5 u.
+    Errors of excess in unit roundoffs u: three roundings of the argument (difference, constant,
+    product) at |t| F'(t) < 1/4 each, 4 u relative (two ulp) for erf, which is 2 u, and the product
+    with a count. The total is below 5 u.
     """
 
     peak = 0.39895
@@ -133,28 +135,28 @@ class _Probit:
         return np.asarray(ndtr(t) * ndtr(-t))
 
     def ratio(self, t: FloatArray) -> FloatArray:
-        # Mills' ratio by the scaled error function, infinite far above 0 where the ratio vanishes
+        # Mills' ratio by the scaled error function, infinite far above 0, where the ratio vanishes
         return np.asarray(math.sqrt(2.0 / math.pi) / erfcx(-t * math.sqrt(0.5)))
 
     def curvature(self, t: FloatArray) -> FloatArray:
-        t = np.maximum(t, -1e150)  # of which the square is finite
+        t = np.maximum(t, -1e150)  # its square is finite
         ratio = self.ratio(t)
-        # far below 0 the two summands cancel: h lies between 0 and 1
+        # far below 0 the two summands cancel, and h is between 0 and 1
         return np.clip(ratio * (ratio + t), 0.0, 1.0)
 
 
 class Antiderivatives:
-    """The first and second integrals from 0 of an even, fast falling function.
+    """First and second integrals from 0 of an even, rapidly decreasing function.
 
-    Those of a cubic spline through it, at knots so close that it errs by less than 1e-13 of the
-    largest value.
+    The integrals are computed from a cubic spline with knots so close that its error is below 1e-13
+    of the largest value.
 
     Parameters
     ----------
     function : callable
-        An even function, smooth on the scale of a thousandth of the range.
+        An even function, smooth on a scale of 0.001 of the range.
     end : float
-        Where the function has become negligible; beyond it counts as 0.
+        Argument beyond which the function is negligible and treated as 0.
     """
 
     __slots__ = ("_end", "_first", "_second")
@@ -174,7 +176,7 @@ class Antiderivatives:
 
     def second(self, t: FloatArray) -> FloatArray:
         """Return the integral of the first integral, an even function."""
-        # beyond the end the first integral is constant, and this one a line
+        # beyond the end the first integral is constant, and this integral is linear
         beyond = np.maximum(np.abs(t) - self._end, 0.0)
         inside = self._second(np.minimum(np.abs(t), self._end))
         return np.asarray(inside + beyond * self._first(self._end))
@@ -183,16 +185,16 @@ class Antiderivatives:
 @immutable
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link of your own for :class:`privrank.PrivateBTL`.
+    """User-defined link function for PrivateBTL.
 
     Parameters
     ----------
     name : str
-        Name of the link, as summaries and archives show it.
+        Name of the link in summaries and archives.
     cdf, pdf, slope : callable
-        The distribution F, its density F' and the derivative F'' of that, each from an array to an
-        array of its shape. `cdf` must be accurate in its lower tail, as by ``scipy.special.ndtr``,
-        all three to twelve digits.
+        The distribution function F, its density F' and the derivative F'' of the density. Each
+        takes an array and returns an array of the same shape, accurate to twelve digits. `cdf` must
+        also be accurate in its lower tail, like ``scipy.special.ndtr``.
     kappa1 : float
         Upper bound of F' / (F (1 - F)).
     kappa2 : float
@@ -202,15 +204,15 @@ class Link:
     ------
     ValueError, TypeError
         If F breaks a condition: A0, symmetric (F(t) + F(-t) = 1) and increasing;
-        A1, the bound `kappa1`; A2, log-concave and the bound `kappa2`. Cauchy's distribution breaks
-        A2, the complementary log-log A0, the normal distribution A1 (``link="probit"`` is built in
-        all the same).
+        A1, the bound `kappa1`; A2, log-concave and the bound `kappa2`. The Cauchy distribution
+        breaks A2, the complementary log-log link breaks A0, and the normal distribution breaks A1
+        (``link="probit"`` is nevertheless built in).
 
     Notes
     -----
-    **Privacy.** Of a link of your own, method ``"objective"`` rests on `kappa1` and `kappa2`. They
-    are checked on a fine grid that reaches far into the tails, which is no proof: they must hold
-    everywhere. Method ``"counts"`` needs no property of a link at all.
+    **Privacy.** For a user-defined link, the guarantee of method ``"objective"`` requires `kappa1`
+    and `kappa2`. They are checked on a fine grid that extends far into the tails, which is not a
+    proof: the bounds must hold everywhere. Method ``"counts"`` requires no property of the link.
 
     References
     ----------
@@ -244,13 +246,13 @@ class Link:
     )
 
     def __post_init__(self) -> None:
-        """Check the conditions and prepare what is computed of a link."""
+        """Check the conditions and prepare the forms of the link."""
         if self.exact is None:
             object.__setattr__(self, "exact", _checked(self))
 
     @property
     def model(self) -> str:
-        """Whose model of paired comparisons it is.
+        """Name of the model of paired comparisons with this link.
 
         Examples
         --------
@@ -301,7 +303,7 @@ class Link:
 
 
 class _Own:
-    """Forms of a user's link, from its functions; beyond `edge` log F goes on as a line."""
+    """Forms of a user-defined link; beyond `edge` log F continues as a line."""
 
     accuracy = ASSUMED_ACCURACY / UNIT_ROUNDOFF
 
@@ -326,7 +328,7 @@ class _Own:
         return np.copysign(0.5 - self._lower(t), t)
 
     def density(self, t: FloatArray) -> FloatArray:
-        # a fit sees no other arguments than the checks did, so that it can raise or warn of none
+        # a fit uses only arguments covered by the checks, so it raises no errors or warnings
         return _evaluate(self._pdf, np.clip(t, -self._edge, self._edge))
 
     def variance(self, t: FloatArray) -> FloatArray:
@@ -356,7 +358,7 @@ def _evaluate(function: Function, t: FloatArray) -> FloatArray:
 
 
 def _tail(cdf: Function, probability: float, high: float) -> float:
-    """Return the t at which cdf(-t) has fallen to a probability, by bisection below `high`."""
+    """Return t with cdf(-t) equal to a probability, by bisection below `high`."""
     return bisect(lambda t: float(_evaluate(cdf, np.array([-t]))[0]) > probability, 0.0, high, 100)[
         0
     ]
@@ -367,7 +369,7 @@ def _checked(link: Link) -> _Own:
     built_in = [known.name for known in BUILT_IN]
     if not isinstance(link.name, str) or not link.name or link.name in built_in:
         raise ValueError(
-            f"name must be a word for the link other than {', '.join(map(repr, built_in))}, got "
+            f"name must be a name for the link other than {', '.join(map(repr, built_in))}, got "
             f"{link.name!r}."
         )
     for constant in ("kappa1", "kappa2"):
@@ -382,11 +384,11 @@ def _checked(link: Link) -> _Own:
     if not all(v.shape == (5,) and np.isfinite(v).all() for v in values):
         raise TypeError(
             f"cdf, pdf and slope of link {link.name!r} must be functions that return an array of "
-            f"finite numbers of the shape of their argument."
+            f"finite numbers with the shape of their argument."
         )
     scale = 0.25 / max(float(values[1][2]), 1e-300)  # 1 for the logistic distribution
     # A symmetric log-concave distribution has F(-t) <= exp(-2 F'(0) t) / 2: at 10^4 times its scale
-    # it is far below the least tail. One that is not log-concave has a heavier tail.
+    # it is far below the smallest tail. A distribution that is not log-concave has a heavier tail.
     edge = _tail(link.cdf, MIN_TAIL, 1e4 * scale)
     with np.errstate(all="ignore"):
         _check_conditions(link, scale, edge)
@@ -394,7 +396,7 @@ def _checked(link: Link) -> _Own:
 
 
 def _check_conditions(link: Link, scale: float, edge: float) -> None:
-    """Refuse a link that breaks a condition somewhere on a grid, or whose functions disagree."""
+    """Refuse a link that breaks a condition or has inconsistent functions."""
     grid = np.linspace(0.0, min(60.0 * scale, edge), 24_001)
     grid = np.unique(np.concatenate((grid, np.linspace(0.0, edge, 24_001))))
     grid = np.concatenate((-grid[:0:-1], grid))
@@ -411,17 +413,17 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
     k2 = link.kappa2
 
     def derives(values: FloatArray, slopes: FloatArray) -> bool:
-        # a function grows by the integral of its derivative, by the trapezoidal rule
+        # increments equal the integral of the derivative, by the trapezoidal rule
         error = np.diff(values) - 0.5 * np.diff(grid) * (slopes[1:] + slopes[:-1])
         return bool(np.abs(error).max() <= 1e-8 * np.abs(values).max())
 
     conditions = [
         (
             symmetric,
-            "breaks A0: F(t) + F(-t) must be 1 for every t, or the order in which a pair's items "
-            "are named would matter",
+            "breaks A0: F(t) + F(-t) must be 1 for every t, because the order in which a pair's "
+            "items are named must not matter",
         ),
-        (rising, "breaks A0: F must increase everywhere, and somewhere it does not"),
+        (rising, "breaks A0: F must increase everywhere, and on an interval it does not"),
         (derives(cdf, pdf), "is inconsistent: pdf must be the derivative of cdf"),
         (
             derives(pdf, slope),
@@ -452,7 +454,7 @@ BUILT_IN = (LOGIT, PROBIT)
 
 
 def find(link: object) -> Link:
-    """Return a link by its name, or a :class:`Link` as it is."""
+    """Return a link by its name; return a :class:`Link` unchanged."""
     if isinstance(link, Link):
         return link
     named = {known.name: known for known in BUILT_IN}

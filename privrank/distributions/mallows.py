@@ -1,4 +1,4 @@
-"""The Mallows model of rankings, as a frozen distribution in the manner of scipy.stats."""
+"""The Mallows model of rankings, like a frozen distribution of scipy.stats."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from privrank.util.arrays import FloatArray, IntArray, batches, immutable, reado
 from privrank.util.checks import as_array, check_count, check_items, check_number, quoted
 
 MIN_TOLERANCE = 1e-9
-"""Total variation distances are computed to about 1e-15, so this still has six digits."""
+"""Smallest positive tolerance; distances are accurate to about 1e-15, so it has six digits."""
 
 
 def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
-    """Return rankings as a contiguous (n, m) int64 matrix whose rows are permutations of 1..m.
+    """Return rankings as an (n, m) int64 matrix with rows that are permutations.
 
-    A frame's columns are put in the order of `items`.
+    Rows are permutations of 1..m, and the columns of a frame are put in the order of `items`.
     """
     columns = getattr(rankings, "columns", None)
     if columns is not None:
         if set(columns) != set(items) or len(columns) != len(items):
-            raise ValueError("the columns of rankings must be the items of the model, each once.")
+            raise ValueError("rankings must have the items of the model as columns, each once.")
         rankings = rankings[list(items)]  # type: ignore[index]
     values = as_array(rankings)
     if values.ndim not in (1, 2) or values.dtype.kind not in "iuf":
@@ -42,8 +42,8 @@ def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
         raise ValueError(f"rankings must have one column per item, {m}, got {values.shape[1]}.")
     if not (np.sort(values, axis=1) == np.arange(1, m + 1)).all():
         raise ValueError(
-            f"rankings must hold each of the ranks 1 to {m} once in every row: complete missing "
-            f"ranks and break ties first."
+            f"rankings must hold each of the ranks 1 to {m} once in every row. Complete missing "
+            f"ranks and break ties beforehand."
         )
     return np.ascontiguousarray(values, dtype=np.int64)
 
@@ -59,16 +59,16 @@ def _check_center(center: object, m: int) -> IntArray:
 @immutable
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Mallows:
-    """Mallows model: rankings scattered around a centre.
+    """Mallows model for rankings.
 
-    P(pi) = phi^d(pi, center) / Z, d the Kendall distance: the number of pairs of items that the
-    two rankings order differently. Rank 1 is the best. ``phi = 1`` is the uniform distribution,
-    ``phi = 0`` puts all mass on the centre.
+    P(pi) = phi^d(pi, center) / Z, where d is the Kendall distance: the number of pairs of items
+    that the two rankings order differently. Rank 1 is the best. ``phi = 1`` is the uniform
+    distribution; ``phi = 0`` puts all mass on the centre.
 
     Parameters
     ----------
     items : int or sequence of str
-        The number of items m (they are then called 0..m-1), or their names.
+        The number of items m (items are then named 0..m-1), or their names.
     phi : float in [0, 1]
         Dispersion.
     center : array_like of int, shape (m,), optional
@@ -77,26 +77,26 @@ class Mallows:
     Attributes
     ----------
     theta : float
-        -log(phi), in [0, inf]. All computations use it: close to phi = 1 it keeps the digits that
-        phi loses.
+        -log(phi), in [0, inf]. All computations use theta, because phi loses digits close to 1.
 
     Raises
     ------
     ValueError, TypeError
-        For an argument outside its range.
+        If an argument is outside its range.
 
     See Also
     --------
-    privrank.PlackettLuce : Rankings by worths.
+    privrank.PlackettLuce : Plackett-Luce model for rankings.
     privrank.tolerance_to_phi : The dispersion at a given distance from uniform.
-    privrank.IdentityTest : Tests whether rankings follow a Mallows model.
+    privrank.IdentityTest : Test that rankings follow a specified distribution.
 
     Notes
     -----
     **Statistic.** By repeated insertion in the order of the centre, d is a sum of independent
-    truncated geometric variables, item j adding 0..j-1. So Z = prod_j (1 + ... + phi^(j-1)), and
-    every quantity here is exact up to rounding, at any m. Work of size m appears where a ranking
-    does; distribution functions and distances between models use a few dozen frequencies.
+    truncated geometric variables; item j adds 0..j-1. So Z = prod_j (1 + ... + phi^(j-1)), and all
+    quantities are exact up to rounding for any m. Only operations on rankings take time
+    proportional to m or more; distribution functions and distances between models use a few dozen
+    frequencies.
 
     References
     ----------
@@ -143,7 +143,9 @@ class Mallows:
     def from_theta(
         cls, items: int | Sequence[str], theta: float, center: ArrayLike | None = None
     ) -> Self:
-        """Make the model with phi = exp(-theta), theta in [0, inf], kept to full precision.
+        """Return the model with phi = exp(-theta), with theta to full precision.
+
+        theta is in [0, inf].
 
         Examples
         --------
@@ -151,7 +153,7 @@ class Mallows:
         Mallows(3 items, phi=0.5)
         """
         theta = check_number("theta", theta, 0, math.inf)
-        # smaller ones would underflow when squared, and no quantity tells them from 0
+        # smaller values would underflow when squared, and no quantity distinguishes them from 0
         value = theta if theta > 1e-100 else 0.0
         model = object.__new__(cls)
         model._set(items, math.exp(-value), value, center)
@@ -177,7 +179,7 @@ class Mallows:
 
         See Also
         --------
-        privrank.PlackettLuce.rvs : Rankings by worths.
+        privrank.PlackettLuce.rvs : Draw rankings from a Plackett-Luce model.
 
         Examples
         --------
@@ -197,11 +199,11 @@ class Mallows:
                 source.random((rows.stop - rows.start, m)), np.arange(1, m + 1), self.theta
             )
             ranks: IntArray = kernels.insertion_ranks(codes)
-            out[rows] = ranks[:, self.center - 1]  # those of the kernel are in the centre's order
+            out[rows] = ranks[:, self.center - 1]  # the kernel uses the centre's order
         return out
 
     def logpmf(self, rankings: ArrayLike) -> FloatArray:
-        """Return log P of each ranking.
+        """Return the log-probability of each ranking.
 
         Parameters
         ----------
@@ -217,7 +219,7 @@ class Mallows:
         >>> model.logpmf([[1, 2, 3], [3, 2, 1]]).round(3)
         array([-0.965, -3.045])
         """
-        # imported where a loop runs: numba is slow to load
+        # imported just before use, because numba is slow to load
         from privrank.kernels import rankings as kernels
 
         distance = kernels.kendall_to_center(_check_rankings(rankings, self.items), self.center)
@@ -226,7 +228,7 @@ class Mallows:
         return np.asarray(exponent - kendall.log_partition(len(self.items), self.theta))
 
     def pmf(self, rankings: ArrayLike) -> FloatArray:
-        """Return P of each ranking; see `logpmf`.
+        """Return the probability of each ranking; see `logpmf`.
 
         Examples
         --------
@@ -260,8 +262,8 @@ class Mallows:
     def pair_probability(self, i: str | int, j: str | int) -> float:
         """Return P(item i is ranked before item j).
 
-        h(g + 1) - h(g) with h(x) = x / (1 - phi^x) for an item i that the centre places g ranks
-        before j: it depends on nothing else.
+        If the centre places item i g ranks before item j, the probability is h(g + 1) - h(g) with
+        h(x) = x / (1 - phi^x). It does not depend on anything else.
 
         Examples
         --------
@@ -272,8 +274,8 @@ class Mallows:
             first = self.items.index(i)
             second = self.items.index(j)
         except (TypeError, ValueError):
-            raise ValueError("i and j must be items of the model: one of them is not.") from None
-        # the places of other items do not matter: the probability is a function of the gap alone
+            raise ValueError("i and j must be items of the model, and one is not.") from None
+        # the probability is a function of the gap alone, not of the ranks of other items
         gap = int(self.center[second] - self.center[first])
         if gap == 0:
             raise ValueError("i and j must be two different items.")
@@ -281,7 +283,7 @@ class Mallows:
         return ahead if gap > 0 else 1.0 - ahead
 
     def distance_cdf(self, d: ArrayLike) -> FloatArray:
-        """Return P(Kendall distance to the centre <= d), for each of the numbers `d`.
+        """Return P(Kendall distance to the centre <= d) for each entry of `d`.
 
         Examples
         --------
@@ -292,13 +294,13 @@ class Mallows:
         if at.dtype.kind not in "iuf":
             raise TypeError("d must be a number, or an array of numbers.")
         if np.isnan(at).any():
-            raise ValueError("d must be distances: at least one is missing.")
+            raise ValueError("d must be distances, and at least one is missing.")
         if math.isinf(self.theta):
             return np.asarray(at >= 0, dtype=np.float64)
         return kendall.distribution(len(self.items), self.theta, at.ravel()).reshape(at.shape)
 
     def total_variation(self, other: Literal["uniform"] | Mallows) -> float:
-        """Return the total variation distance to the uniform distribution or to another model.
+        """Return the total variation distance to uniform or to another model.
 
         Parameters
         ----------
@@ -316,9 +318,10 @@ class Mallows:
 
         Notes
         -----
-        **Statistic.** The difference of two distribution functions of the Kendall distance where
-        the probabilities cross, each by inversion of its characteristic function; within 1e-12 of
-        the exact sum wherever that was computed (m <= 40).
+        **Statistic.** The distance is the difference of two distribution functions of the Kendall
+        distance at the point where the probabilities cross. Each is computed by inversion of its
+        characteristic function. The result is within 1e-12 of the exact sum in all cases for which
+        the sum was computed (m <= 40).
 
         Examples
         --------
@@ -333,14 +336,14 @@ class Mallows:
         if not isinstance(other, Mallows):
             raise TypeError(f"other must be 'uniform' or a Mallows model, got {quoted(other)}.")
         if not np.array_equal(self.center, other.center):
-            raise ValueError("both models must have the same number of items and the same centre.")
+            raise ValueError("other must have the same number of items and the same centre.")
         return kendall.total_variation(m, self.theta, other.theta)
 
 
 def tolerance_to_theta(m: int, tolerance: float) -> float:
-    """Return the theta of the Mallows model at a total variation distance from uniform.
+    """Return the Mallows theta at a total variation distance from uniform.
 
-    As `tolerance_to_phi`, without the rounding of phi = exp(-theta) next to 1.
+    See `tolerance_to_phi`; theta is not affected by the rounding of phi = exp(-theta) close to 1.
     """
     items = check_count("m", m, low=2)
     most = 1 - 1 / math.factorial(min(items, 25))  # 1 to machine precision from 18 items on
@@ -355,7 +358,7 @@ def tolerance_to_theta(m: int, tolerance: float) -> float:
 
 
 def tolerance_to_phi(m: int, tolerance: float) -> float:
-    """Return the phi of the Mallows model at a total variation distance from uniform.
+    """Return the Mallows phi at a total variation distance from uniform.
 
     Parameters
     ----------
@@ -367,13 +370,13 @@ def tolerance_to_phi(m: int, tolerance: float) -> float:
     Returns
     -------
     float
-        In [0, 1]. From about m = 10^5 on the next floating-point phi has a distance that differs
-        by more than 1e-10: use `Mallows.from_theta` with `tolerance_to_theta` there.
+        The dispersion, in [0, 1]. From about m = 10^5 on, the distance of the next floating-point
+        phi differs by more than 1e-10; use `Mallows.from_theta` with `tolerance_to_theta` instead.
 
     Raises
     ------
     ValueError, TypeError
-        Where no model has that distance.
+        If no model has this distance.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Simulated rankings and comparisons, for studies, examples and tests.
 
-Nothing here is private or adds noise: the output follows a model, not anybody's answers.
+These functions provide no privacy and add no noise: the output follows a model and uses no real
+answers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
 
 
 def generator(rng: object) -> np.random.Generator:
-    """Return `rng`, or for None a new generator with fresh entropy; an int is refused.
+    """Return `rng`, or a new generator with fresh entropy if it is None.
+
+    Integer seeds are refused.
 
     Examples
     --------
@@ -32,14 +35,14 @@ def generator(rng: object) -> np.random.Generator:
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise TypeError(
             f"rng must be None (fresh entropy) or a numpy.random.Generator, got "
-            f"{type(rng).__name__}: write numpy.random.default_rng(...) yourself to repeat a "
-            f"simulation."
+            f"{type(rng).__name__}. Use numpy.random.default_rng(...) to make a simulation "
+            f"reproducible."
         )
     return np.random.default_rng() if rng is None else rng
 
 
 def ranks_of_scores(scores: FloatArray) -> IntArray:
-    """Return the ranks within each row, 1 for the largest score, by one sort and one scatter.
+    """Return the ranks within each row, 1 for the largest score.
 
     Examples
     --------
@@ -55,43 +58,45 @@ def ranks_of_scores(scores: FloatArray) -> IntArray:
 
 
 def _check_worths(worths: object) -> tuple[FloatArray, pd.Index]:
-    """Return the worths as a vector, and the items: a Series' index, else 0..m-1."""
+    """Return the worths as a vector, and the items (a Series' index, or 0..m-1)."""
     values = as_numbers(worths)
     if values is None:
         raise TypeError(f"worths must be one number for each item, got {type(worths).__name__}.")
     if len(values) < 2:
         raise ValueError("worths must be one number for each of at least two items.")
     if not np.isfinite(values).all():
-        raise ValueError("worths must be finite: at least one is missing or infinite.")
+        raise ValueError("worths must be finite, and at least one is missing or infinite.")
     items = worths.index if isinstance(worths, pd.Series) else pd.RangeIndex(len(values))
     check_names("worths.index", items)
     if not items.is_unique:
-        raise ValueError("the index of worths must name each item once: a name occurs twice.")
+        raise ValueError("worths.index must name each item once, and a name occurs twice.")
     return values, items
 
 
 @immutable
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class PlackettLuce:
-    """Plackett-Luce model: a ranking chosen item by item, best first.
+    """Plackett-Luce model for rankings.
 
-    Of the items not yet chosen, each is next with probability proportional to exp(worth). So
-    P(i ranked before j) = 1 / (1 + exp(worth_j - worth_i)), the Bradley-Terry model.
+    A ranking is chosen item by item, best first. Each remaining item is chosen next with
+    probability proportional to exp(worth). So P(i ranked before j) is
+    1 / (1 + exp(worth_j - worth_i)), as in the Bradley-Terry model.
 
     Parameters
     ----------
     worths : Series or array_like, shape (m,)
-        Larger is preferred; only differences matter. The index of a Series names the items.
+        Items with larger worths are preferred; only differences matter. The index of a Series names
+        the items.
 
     Raises
     ------
     ValueError, TypeError
-        Unless the worths are at least two finite numbers.
+        If the worths are not at least two finite numbers.
 
     See Also
     --------
-    privrank.Mallows : Rankings about one central order.
-    privrank.simulate.bradley_terry : Paired comparisons by worths.
+    privrank.Mallows : Mallows model for rankings.
+    privrank.simulate.bradley_terry : Draw paired comparisons from the Bradley-Terry model.
 
     Notes
     -----
@@ -141,7 +146,7 @@ class PlackettLuce:
 
         See Also
         --------
-        privrank.simulate.bradley_terry : Paired comparisons by worths.
+        privrank.simulate.bradley_terry : Draw paired comparisons from the Bradley-Terry model.
 
         Examples
         --------
@@ -174,31 +179,32 @@ def bradley_terry(
     Parameters
     ----------
     worths : Series or array_like, shape (m,)
-        P(item1 preferred to item2) = F(worth1 - worth2), F the link's distribution.
+        P(item1 preferred to item2) = F(worth1 - worth2), where F is the distribution function of
+        the link.
     repeats : int, default 1
-        Comparisons planned for every pair.
+        Number of comparisons planned for every pair.
     share : float in (0, 1], default 1.0
-        Probability that a planned comparison is made, each on its own.
+        Probability that a planned comparison is made, independently of the others.
     link : {"logit", "probit"} or Link, default "logit"
-        Link, as for :class:`privrank.PrivateBTL`; ``"probit"`` is Thurstone's model.
+        Link function (see :class:`privrank.PrivateBTL`); ``"probit"`` is Thurstone's model.
     rng : numpy.random.Generator or None
         None for fresh entropy.
 
     Returns
     -------
     DataFrame
-        Long comparisons `item1`, `item2`, `outcome` (1 or -1), pair by pair in the order of the
-        items, which are the index of a Series and 0..m-1 otherwise.
+        One row per comparison with `item1`, `item2` and `outcome` (1 or -1), pair by pair in the
+        order of the items. Items are the index of a Series, or 0..m-1.
 
     Raises
     ------
     ValueError, TypeError
-        For an argument outside its range.
+        If an argument is outside its range.
 
     See Also
     --------
-    privrank.PlackettLuce : Whole rankings by worths.
-    privrank.PrivateBTL : Fits worths to comparisons.
+    privrank.PlackettLuce : Plackett-Luce model for rankings.
+    privrank.PrivateBTL : Bradley-Terry model for paired comparisons.
 
     References
     ----------
@@ -218,7 +224,7 @@ def bradley_terry(
     distribution = find(link)
     source = generator(rng)
     first, second = (np.repeat(side, times) for side in np.triu_indices(len(values), 1))
-    # drawn for share = 1 too, so that a study's stream does not depend on its settings
+    # drawn even for share = 1, so the random stream of a study does not depend on its settings
     made = source.random(len(first)) < share
     first = first[made]
     second = second[made]

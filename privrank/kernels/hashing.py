@@ -1,4 +1,4 @@
-"""Hashes of byte strings under a key."""
+"""Keyed hashes of byte strings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INITIAL = np.array(
 
 @compiled
 def _rounds(v: Words, number: int) -> None:
-    """Mix the four words of the state so many times."""
+    """Mix the four words of the state `number` times."""
     a = v[0]
     b = v[1]
     c = v[2]
@@ -40,12 +40,12 @@ def _rounds(v: Words, number: int) -> None:
 
 @compiled
 def _hash(text: NDArray[np.uint8], key: Words, v: Words) -> np.uint64:
-    """Return the hash of a byte string under a key of two words, given room for the state."""
+    """Return the hash of a byte string under a key; `v` is work space."""
     for j in range(4):
         v[j] = _INITIAL[j] ^ key[j % 2]
     size = len(text)
     for start in range(0, size + 1, 8):
-        # eight bytes, the lowest first; after the last comes the length modulo 256
+        # eight bytes, lowest first; the last word ends with the length modulo 256
         word = np.uint64(size % 256) << np.uint64(56) if start + 8 > size else np.uint64(0)
         for j in range(start, min(start + 8, size)):
             word |= np.uint64(text[j]) << np.uint64(8 * (j - start))
@@ -59,10 +59,10 @@ def _hash(text: NDArray[np.uint8], key: Words, v: Words) -> np.uint64:
 
 @compiled
 def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
-    """Return the hash of each of some byte strings under a key of two words.
+    """Return the SipHash-2-4 of each byte string under a key of two words.
 
-    SipHash-2-4 (Aumasson and Bernstein 2012). Given the strings one after the other, and where the
-    first begins and each ends.
+    See Aumasson and Bernstein (2012). `text` contains the strings one after the other; `ends` is
+    the start of the first string followed by the end of each.
     """
     out = np.empty(len(ends) - 1, np.uint64)
     v = np.empty(4, np.uint64)
@@ -73,10 +73,9 @@ def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
 
 @compiled
 def distinct_numbers(words: Words, rows: IntArray, wanted: IntArray, key: Words) -> IntArray:
-    """Return so many different numbers below `rows` for each name, one name after the other.
+    """Return `wanted` distinct numbers below `rows` for each name.
 
-    They are the hashes of the words of the name and of 0, 1, 2, ... modulo `rows`, but for those
-    that were met before.
+    They are the hashes of the name's words and of 0, 1, 2, ... modulo `rows`, without repetitions.
     """
     out = np.empty(wanted.sum(), np.int64)
     v = np.empty(4, np.uint64)

@@ -1,4 +1,4 @@
-"""Loops over rankings: distances, inverted pairs, tables of pairs, random orders."""
+"""Loops over rankings: distances, inverted pairs, pair tables, random orders."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from privrank.util.arrays import BoolArray, FloatArray, IntArray, Words
 
 @compiled
 def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> int:
-    """Return the discordant pairs of `a` and `b`; `order` and `tree` (m + 1) are work space.
+    """Return the number of discordant pairs of `a` and `b`.
 
-    Visits the items from last to first in `a`. The counting tree holds the ranks in `b` of those
-    visited, all of which `a` places behind the present item: each that `b` places before it is
-    one discordant pair. Two walks of at most log2(m) + 1 steps per item.
+    `order` (m) and `tree` (m + 1) are work space. The items are visited from last to first in `a`.
+    The counting tree contains the ranks in `b` of the visited items, all of which `a` places after
+    the current item. Each of them that `b` places before the current item is one discordant pair.
+    Each item takes two walks of at most log2(m) + 1 steps.
     """
     m = len(a)
     for i in range(m):
@@ -41,8 +42,8 @@ def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> in
 def discordant_pairs(a: IntArray, b: IntArray) -> int:
     """Return the Kendall distance of two rank vectors, in O(m log m).
 
-    Given two vectors of the ranks 1..m, each a permutation, returns the number of pairs of items
-    that they order differently, between 0 and m (m - 1) / 2; exact for m up to 2^31.
+    `a` and `b` are permutations of the ranks 1..m. The distance is the number of pairs of items
+    that they order differently, between 0 and m (m - 1) / 2; it is exact for m up to 2^31.
     """
     m = len(a)
     return _discordant(a, b, np.empty(m, np.int64), np.empty(m + 1, np.int64))
@@ -50,10 +51,10 @@ def discordant_pairs(a: IntArray, b: IntArray) -> int:
 
 @compiled
 def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
-    """Return the Kendall distances of all rankings to one centre, in O(n m log m).
+    """Return the Kendall distances of rankings to a centre, in O(n m log m).
 
-    Given an (n, m) matrix whose rows are permutations of 1..m and one such vector, returns the n
-    distances in the order of the rows. Memory beyond the result is O(m).
+    `ranks` is an (n, m) matrix whose rows are permutations of 1..m, and `center` is one
+    permutation. The n distances are in the order of the rows. Memory beyond the result is O(m).
     """
     n, m = ranks.shape
     order = np.empty(m, np.int64)
@@ -66,9 +67,9 @@ def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
 
 
 def places_of(ranks: IntArray) -> IntArray:
-    """Return the place of each ranking, shape (n, m), among all m! of them.
+    """Return the position of each ranking, shape (n, m), among all m! rankings.
 
-    They are in lexicographic order of their ranks, that of
+    Rankings are in lexicographic order of their ranks, like the result of
     :func:`privrank.util.arrays.orders_of`.
     """
     n, m = ranks.shape
@@ -79,9 +80,9 @@ def places_of(ranks: IntArray) -> IntArray:
 
 
 def insertion_codes(uniform: FloatArray, size: IntArray, theta: float) -> IntArray:
-    """Return truncated geometric variables on {0..size-1}, P(c) proportional to exp(-theta c).
+    """Return truncated geometric variables, P(c) proportional to exp(-theta c).
 
-    By inversion of their distribution, from uniform numbers.
+    The support is {0..size-1}. The variables are computed by inversion from uniform numbers.
     """
     if math.isinf(theta):
         return np.zeros(uniform.shape, dtype=np.int64)
@@ -91,11 +92,11 @@ def insertion_codes(uniform: FloatArray, size: IntArray, theta: float) -> IntArr
 
 @compiled
 def insertion_ranks(codes: IntArray) -> IntArray:
-    """Return the rankings that insertion codes describe, in O(n m log m).
+    """Return the rankings with given insertion codes, in O(n m log m).
 
-    Given an (n, m) matrix with 0 <= codes[r, j] <= j, returns the (n, m) matrix of ranks in which
-    item j stands before exactly codes[r, j] of the items 0..j-1. So the map is a bijection onto
-    the permutations, and the Kendall distance of a row to the identity is the sum of its codes.
+    `codes` is an (n, m) matrix with 0 <= codes[r, j] <= j. In the (n, m) matrix of ranks, item j
+    precedes exactly codes[r, j] of the items 0..j-1. So the map is a bijection onto the
+    permutations, and the Kendall distance of a row to the identity is the sum of its codes.
     """
     n, m = codes.shape
     top = 1
@@ -107,7 +108,7 @@ def insertion_ranks(codes: IntArray) -> IntArray:
         for i in range(m + 1):
             tree[i] = i & -i  # every place is free
         for j in range(m - 1, -1, -1):
-            # j + 1 places are free, and codes[j] of them must be left behind item j
+            # j + 1 positions are free, and codes[j] of them must remain after item j
             wanted = j + 1 - codes[row, j]
             place = 0
             step = top
@@ -127,11 +128,11 @@ def insertion_ranks(codes: IntArray) -> IntArray:
 
 @compiled
 def shuffled_ranks(bits: IntArray) -> IntArray:
-    """Return the rankings that a matrix of random 32-bit words describes, by inserting items.
+    """Return rankings from a matrix of random 32-bit words, by inserting items.
 
-    Given an (n, m) matrix of words, row by row item j takes the place floor(word (j + 1) / 2^32)
-    among 0..j and the item that stood there moves to place j. Returns the ranks 1..m; with m at
-    most 2^31 no product passes 2^63.
+    In each row of the (n, m) matrix of words, item j takes the position
+    floor(word (j + 1) / 2^32) among 0..j, and the item at this position moves to position j. The
+    result contains the ranks 1..m. If m is at most 2^31, no product exceeds 2^63.
     """
     n, m = bits.shape
     ranks = np.empty((n, m), np.int64)
@@ -145,13 +146,14 @@ def shuffled_ranks(bits: IntArray) -> IntArray:
 
 @compiled
 def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], BoolArray]:
-    """Return the permutations of 0..n - 1 that random 32-bit words describe, and which are fair.
+    """Return permutations from random 32-bit words, and whether each row is fair.
 
-    Given a (rows, n) matrix of words, element j takes the place floor(word (j + 1) / 2^32) among
-    0..j and what stood there moves to place j. A row is fair when each of its products leaves a
-    remainder of at least 2^32 mod (j + 1). Then every place stands for equally many words
-    (Lemire, 2019), and a fair row of uniform words is exactly a uniform permutation. Others, a
-    share below n^2 / 2^33, are to be drawn again. n is at most 2^31.
+    In each row of the (rows, n) matrix of words, element j takes the position
+    floor(word (j + 1) / 2^32) among 0..j, and the element at this position moves to position j. A
+    row is fair if each of its products leaves a remainder of at least 2^32 mod (j + 1). Every
+    position then corresponds to equally many words (Lemire, 2019), and a fair row of uniform words
+    is exactly a uniform permutation of 0..n - 1. All other rows, a fraction below n^2 / 2^33, must
+    be drawn again. n is at most 2^31.
     """
     rows, n = words.shape
     out = np.empty((rows, n), np.int32)
@@ -169,10 +171,10 @@ def shuffles(words: NDArray[np.uint32]) -> tuple[NDArray[np.int32], BoolArray]:
 
 @compiled
 def packed_pairs(ranks: IntArray) -> Words:
-    """Return one bit for every pair of items of every ranking: whether the first stands behind.
+    """Return one bit per ranking and pair: whether the first item ranks after.
 
-    Given an (n, m) matrix of ranks, returns an (n, ceil(m (m - 1) / 128)) matrix of 64-bit words;
-    the number of bits in which two rows differ is their Kendall distance.
+    `ranks` has shape (n, m), and the result is an (n, ceil(m (m - 1) / 128)) matrix of 64-bit
+    words. The number of bits in which two rows differ is their Kendall distance.
     """
     n, m = ranks.shape
     count = (m * (m - 1) // 2 + 63) // 64
@@ -200,11 +202,11 @@ def packed_pairs(ranks: IntArray) -> Words:
 
 @compiled
 def _bits(x: np.uint64) -> np.int64:
-    """Return how many bits of a word are 1.
+    """Return the number of bits of a word that are 1.
 
-    They are counted in parallel: in twos, in fours, in eights, then summed by one multiplication
-    modulo 2^64. Compilers know these lines, and put the processor's own instruction in their place
-    where it has one.
+    Bits are counted in parallel in groups of two, four and eight, then summed by one multiplication
+    modulo 2^64. Compilers recognise this code and replace it by a processor instruction if there
+    is one.
     """
     twos = np.uint64(0x5555555555555555)
     fours = np.uint64(0x3333333333333333)
@@ -218,7 +220,7 @@ def _bits(x: np.uint64) -> np.int64:
 
 @compiled
 def _differing(first: Words, second: Words) -> np.int64:
-    """Return in how many bits two rows differ."""
+    """Return the number of bits in which two rows differ."""
     total = np.int64(0)
     for word in range(len(first)):
         total += _bits(first[word] ^ second[word])
@@ -227,7 +229,7 @@ def _differing(first: Words, second: Words) -> np.int64:
 
 @compiled
 def differing_bits(first: Words, second: Words) -> IntArray:
-    """Return in how many bits each row of `first` differs from each row of `second`."""
+    """Return the number of differing bits of all rows of `first` and `second`."""
     out = np.empty((len(first), len(second)), np.int64)
     for a in range(len(first)):
         for b in range(len(second)):
@@ -237,11 +239,11 @@ def differing_bits(first: Words, second: Words) -> IntArray:
 
 @compiled
 def discordance_counts(words: Words, weights: IntArray, most: int) -> IntArray:
-    """Return how much weight the pairs of rankings have at each Kendall distance 0..most.
+    """Return the weight of pairs of rankings at each Kendall distance 0..most.
 
-    Given the packed pairs of n rankings, one column each, shape (words, n), and their n weights,
-    returns the sums of the products of the weights of two different columns, each pair once. The
-    bits are counted along the columns, many at a time.
+    `words` are the packed pairs of n rankings, one column each, shape (words, n), with n `weights`.
+    The weight of a pair of columns is the product of their weights, and each pair counts once. The
+    bits of many columns are counted at a time.
     """
     count, n = words.shape
     apart = np.empty(n, np.int64)
@@ -260,20 +262,20 @@ def discordance_counts(words: Words, weights: IntArray, most: int) -> IntArray:
 
 
 _BATCH = 512
-"""Rankings looked at together in `count_pairs`: their ranks stay in the fast cache."""
+"""Number of rankings in a batch of `count_pairs`, whose ranks fit into the fast cache."""
 
 
 @compiled
 def count_pairs(ranks: IntArray) -> IntArray:
-    """Return for all items i, j how many rankings place i before j, in O(n m^2) and m^2 memory.
+    """Return how many rankings place item i before item j, for all i and j.
 
-    Given an (n, m) matrix whose rows are permutations of 1..m, returns an (m, m) matrix whose
-    diagonal is 0. The inner loop runs along the rankings of a batch, many comparisons at a time;
-    the pairs (j, i) follow by subtraction.
+    `ranks` is an (n, m) matrix whose rows are permutations of 1..m; the (m, m) result has a zero
+    diagonal. The inner loop runs over the rankings of a batch, many comparisons at a time; the
+    pairs (j, i) follow by subtraction. Time is O(n m^2), memory O(m^2).
     """
     n, m = ranks.shape
     counts = np.zeros((m, m), np.int64)
-    batch = np.empty((m, _BATCH), np.int32)  # a row per item, so that its ranks are neighbours
+    batch = np.empty((m, _BATCH), np.int32)  # a row per item; its ranks are adjacent
     for start in range(0, n, _BATCH):
         size = min(_BATCH, n - start)
         batch[:, :size] = ranks[start : start + size].T
@@ -292,10 +294,10 @@ def count_pairs(ranks: IntArray) -> IntArray:
 
 @compiled
 def inversion_scores(ranks: IntArray, scores: IntArray) -> IntArray:
-    """Return for each ranking the sum of scores[b - a] over its inverted pairs of columns a < b.
+    """Return for each ranking the sum of scores[b - a] over inverted pairs a < b.
 
-    Given an (n, m) matrix of ranks and m scores, of which the first is not used. A pair is
-    inverted where the later column has the smaller rank. O(n m^2).
+    `ranks` has shape (n, m), and `scores` has m entries, the first of which is not used. A pair of
+    columns is inverted if the later column has the smaller rank. Time is O(n m^2).
     """
     n, m = ranks.shape
     out = np.zeros(n, np.int64)
@@ -313,10 +315,10 @@ def inversion_scores(ranks: IntArray, scores: IntArray) -> IntArray:
 
 @compiled
 def inversion_sums(ranks: IntArray, weights: IntArray) -> IntArray:
-    """Return for each pair of columns a < b the summed weights of the rankings that invert it.
+    """Return for each pair a < b the weight of the rankings that invert it.
 
-    Given an (n, m) matrix of ranks and n weights; the (m, m) result is zero on and below its
-    diagonal. O(n m^2).
+    `ranks` has shape (n, m), and there are n weights. The (m, m) result is zero on and below its
+    diagonal. Time is O(n m^2).
     """
     n, m = ranks.shape
     out = np.zeros((m, m), np.int64)

@@ -1,4 +1,4 @@
-"""Loops that look for an order of items or for a direction, and sums over sparse rows."""
+"""Loops that search for orders or directions, and sums over sparse rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from privrank.util.arrays import FloatArray, IntArray
 
 @compiled
 def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
-    """Return KwikSort's order for a pair matrix; `pivots` says which item of a list divides it.
+    """Return KwikSort's order for a pair matrix.
 
-    Given an (m, m) matrix and a permutation of 0..m-1, sorts without recursion: each list keeps the
-    order of `pivots`, so that its first item is its pivot. The items that pairs[i,
-    pivot] > pairs[pivot, i] puts before it go to the front, and the others, ties included, behind
-    it.
+    `pairs` is an (m, m) matrix and `pivots` a permutation of 0..m-1. The sort is not recursive.
+    Each list keeps the order of `pivots`, so its first item is its pivot. Items i with
+    pairs[i, pivot] > pairs[pivot, i] move before the pivot, and all others, including ties, move
+    after it.
     """
     m = len(pivots)
     order = pivots.copy()
@@ -34,8 +34,8 @@ def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
         end = ends[waiting]
         if end - start < 2:
             continue
-        # one partition: items preferred to the pivot before it, all others behind, both in the
-        # order they came in; either side then waits on the stack for its own partition
+        # one partition: items preferred to the pivot before it, all others after it, both in their
+        # previous order; both sides are then put on the stack for their own partition
         pivot = order[start]
         place = start
         rest = 0
@@ -61,9 +61,9 @@ def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
 def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> IntArray:
     """Return an order that no move of one item improves by more than `tolerance`.
 
-    Given a permutation of 0..m-1 and the antisymmetric margins, where margins[i, j] > 0 speaks for
-    i before j. Every item in turn goes where the sum of the margins it agrees with is largest;
-    ends after a round without a move. O(m^2) per round.
+    `order` is a permutation of 0..m-1, and `margins` is antisymmetric; margins[i, j] > 0 favours i
+    before j. Every item in turn moves to the position with the largest sum of margins that agree
+    with it. The search ends after a round without a move. A round takes O(m^2).
     """
     m = len(order)
     order = order.copy()
@@ -89,7 +89,7 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
                 if gain > best:
                     target = k
                     best = gain
-            # those between the old place and the new one close the gap
+            # shift the items between the old and the new position
             if target != place:
                 moved = True
                 step = 1 if target > place else -1
@@ -101,9 +101,10 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
 
 @compiled
 def sum_of_products(ends: IntArray, column: IntArray, a: IntArray, b: IntArray, m: int) -> IntArray:
-    """Return the sum over rows of the products of the entries of two, shape (m, m).
+    """Return the sum over sparse rows of outer products of `a` and `b`, (m, m).
 
-    Given where the first row begins and each ends, the columns of the entries, and these.
+    `ends` is the start of the first row followed by the end of each row, `column` gives the columns
+    of the entries, and `a` and `b` are the entries.
     """
     out = np.zeros((m, m), dtype=np.int64)
     for row in range(len(ends) - 1):
@@ -115,9 +116,10 @@ def sum_of_products(ends: IntArray, column: IntArray, a: IntArray, b: IntArray, 
 
 @compiled
 def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
-    """Return the least squares solution w of w @ apart = change, zeros where there is none.
+    """Return the least squares solution w of w @ apart = change, zeros if none.
 
-    By elimination in the normal equations, with 10^-10 of their trace added to the diagonal.
+    The normal equations are solved by elimination, with 10^-10 of their trace added to the
+    diagonal.
     """
     count = len(apart)
     normal = np.empty((count, count))
@@ -129,11 +131,11 @@ def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
             normal[b, a] = normal[a, b]
         right[a] = np.sum(apart[a] * change)
         trace += normal[a, a]
-    # a trace of ridge keeps nearly collinear steps from blowing up
+    # a small ridge stabilises nearly collinear steps
     for a in range(count):
         normal[a, a] += 1e-10 * trace + 1e-100
-    # Gaussian elimination, then back substitution; LAPACK's rounding differs between machines, and
-    # zeros, a plain step, stand for equations that have no solution
+    # Gaussian elimination, then back substitution, because LAPACK's rounding differs between
+    # machines; zeros (a step without extrapolation) are returned if there is no solution
     for a in range(count):
         if not normal[a, a] > 0:
             return np.zeros(count)
@@ -160,12 +162,13 @@ def stationary_direction(
     depth: int,
     tolerance: float,
 ) -> FloatArray:
-    """Return a unit vector u that is stationary for sum_l psi(t + t^2 / (4 B)), t = u'x_l.
+    """Return a stationary unit vector u of sum_l psi(t + t^2 / (4 B)), t = u'x_l.
 
-    Given are the records x_l in single precision, shape (n, m), a unit vector to start from and B,
-    z0 and z1. Takes steps u <- grad / |grad|, at most so many, until u changes by no more than the
-    tolerance. Anderson extrapolation: the next vector combines the last `depth` steps so that, were
-    the map linear, their changes would cancel best. No division is by zero for any records.
+    `records` are the x_l in single precision, shape (n, m); `start` is a unit vector; `shape` is B,
+    z0 and z1. At most `steps` steps u <- grad / |grad| are made, until u changes by no more than
+    the tolerance. Anderson extrapolation combines the last `depth` steps into the next vector such
+    that their changes would cancel best if the map were linear. There is no division by zero for
+    any records.
     """
     n, m = records.shape
     bias = shape[0]
@@ -192,7 +195,7 @@ def stationary_direction(
         change = image - u
         if np.sum(change * change) <= tolerance**2:
             return image
-        if count > depth:  # the oldest step makes room
+        if count > depth:  # drop the oldest step
             for k in range(depth):
                 images[k] = images[k + 1]
                 changes[k] = changes[k + 1]

@@ -1,6 +1,7 @@
-"""Costs of all orders of few items, by recursion over the subsets that may come first.
+"""Costs of all orders of few items, by recursion over subsets of items.
 
-Not compiled, and so apart from compiled loops: what follows un-noised data looks into it.
+This module is not compiled, and therefore separate, because the tests that trace data without noise
+must see its operations.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from privrank.util.arrays import FloatArray
 
 
 def split_costs(block: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the costs of placing each item behind a set, over the sets of two halves of items."""
+    """Return the costs of placing each item after each subset of either half."""
     m = len(block)
     tables = []
     for columns in (block[:, : m // 2], block[:, m // 2 :]):
@@ -23,11 +24,12 @@ def split_costs(block: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) -> FloatArray:
-    """Return for each set of items the least total cost of ordering it, or its soft minimum.
+    """Return for each set the minimum (or soft minimum) cost of ordering it.
 
-    Given the costs of :func:`split_costs`, returns the 2^m values V of the sets, written as bits:
-    V(A) = min or -log sum exp(-.) over i in A of V(A - i) + cost(i, A - i), V(empty) = 0: the last
-    item of A is i. With ``soft``, exp(-V(A)) is the sum of exp(-cost) over all orders of A.
+    `halves` are the costs of :func:`split_costs`. The result has the values V of all 2^m sets,
+    numbered by their bits: V(empty) = 0, and V(A) is the min or -log sum exp(-.) over the last item
+    i in A of V(A - i) + cost(i, A - i). With ``soft``, exp(-V(A)) is the sum of exp(-cost) over all
+    orders of A.
     """
     low, high = halves
     m, width = low.shape
@@ -51,7 +53,7 @@ def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) 
 def last_terms(
     values: FloatArray, halves: tuple[FloatArray, FloatArray], subset: int, members: list[int]
 ) -> FloatArray:
-    """Return for each member of `subset` the value of the rest and of placing it last."""
+    """Return for each member of `subset` the value if this member is placed last."""
     low, high = halves
     rests = subset ^ (1 << np.array(members))
     width = low.shape[1]

@@ -1,8 +1,8 @@
-"""The local model: answers are randomised on the respondents' devices, and nobody holds them raw.
+"""The local model: answers are randomised on the respondents' devices.
 
-A protocol is public. Respondents need :mod:`privrank.local.client` alone, which starts with NumPy;
-the curator counts reports and estimates from the counts, by modules that are loaded when first
-used.
+No one collects the raw answers. A protocol is public. Respondents need only
+:mod:`privrank.local.client`, which imports NumPy and the standard library. The curator counts the
+local reports and computes estimates from the counts; these modules are loaded when first used.
 """
 
 from __future__ import annotations

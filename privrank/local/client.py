@@ -1,6 +1,6 @@
-"""The respondent's device: one ranking in, one small report out.
+"""The respondent's device: make one small local report from one ranking.
 
-Needs NumPy and the standard library only, and starts in a fraction of a second.
+This module needs only NumPy and the standard library, and starts in a fraction of a second.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _ORDERS = (SubRanking, RandomPairs, PairBits, Comparisons, AdaptiveKwikSort)
 KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in (*_ORDERS, DuchiBall, CapBorda)}
 
 _TEXT_OR_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+')
-"""Parts of JSON that can be written in several ways: texts, and white space outside of texts."""
+"""Parts of JSON that can be written in several ways: texts, and white space between tokens."""
 
 
 def protocol_from_json(text: str) -> Protocol:
-    """Return the protocol that ``to_json`` wrote, after a check of its id and of its writing.
+    """Return the protocol that ``to_json`` wrote; check its id and format.
 
-    Members may be in another order. White space and escaped characters make no difference. Texts
-    in which a member is repeated are refused, because readers of JSON disagree on which one counts.
+    The order of members, white space and escaped characters make no difference. A text with a
+    repeated member is refused, because JSON readers disagree on which of the two counts.
 
     Examples
     --------
@@ -49,51 +49,51 @@ def protocol_from_json(text: str) -> Protocol:
         content = None
     published = isinstance(text, str) and isinstance(content, dict)
     if not published or content.get("privrank") != "local protocol":
-        raise ValueError("text must be the JSON of a protocol: write it with to_json().")
+        raise ValueError("text must be the JSON of a protocol. Write it with to_json().")
     if type(version := content.get("version")) is not int or version != VERSION:
         raise ValueError(
-            f"text is a protocol of another version than {VERSION}: use the version of privrank "
-            f"that wrote it."
+            f"text must be a protocol of version {VERSION}, and it has another version. Use the "
+            f"version of privrank that wrote it."
         )
     kind = KINDS.get(str(content.get("kind")))
     settings = {k: v for k, v in content.items() if k not in ("privrank", "version", "kind", "id")}
     if kind is None or settings.keys() != {part.name for part in fields(kind)}:
         raise ValueError(
-            "text must hold the kind and the settings of a protocol, no more and no fewer: write "
-            "it with to_json()."
+            "text must hold exactly the kind and the settings of a protocol. Write it with "
+            "to_json()."
         )
-    # the id is a hash of all settings, so that a text with another epsilon is found out
+    # the id is a hash of all settings, which detects a text with another epsilon
     protocol = kind(**settings)
     if protocol.id != content.get("id"):
         raise ValueError(
-            "text has settings that its id does not stand for, such as another epsilon: take the "
-            "protocol as it was published."
+            "text has settings that do not match its id, such as another epsilon. Use the protocol "
+            "as published."
         )
-    # all members once, and numbers as to_json() writes them, as another reader may take the first
-    # of two members, or the digits for the number
+    # all members must occur once, with numbers as to_json() writes them, because another reader
+    # may use the first of two members, or parse a number differently
     facts = {**protocol._settings(), "id": protocol.id}
     again = json.dumps({name: facts[name] for name in content}, separators=(",", ":"))
     if _TEXT_OR_SPACE.sub(_plainly, text) != again:
         raise ValueError(
-            "text repeats a member of the protocol, or writes a number in another way than "
-            "to_json(). Take the protocol as it was published."
+            "text repeats a member of the protocol, or writes a number differently from "
+            "to_json(). Use the protocol as published."
         )
     return protocol
 
 
 def _plainly(match: re.Match[str]) -> str:
-    """Return a text of JSON as it is written with ASCII characters alone, and no white space."""
+    """Return a JSON text in ASCII characters, or nothing for white space."""
     return json.dumps(json.loads(match[0])) if match[0].startswith('"') else ""
 
 
 class Client:
-    """One respondent, who answers once.
+    """Client that makes one local report for one respondent.
 
     Parameters
     ----------
     protocol : Protocol
-        As the curator published it. A device that was handed a text reads it with `from_json`,
-        which refuses a large epsilon.
+        The protocol as published by the curator. A device that received JSON text should read it
+        with `from_json`, which refuses a large epsilon.
 
     See Also
     --------
@@ -101,13 +101,14 @@ class Client:
 
     Notes
     -----
-    **Privacy.** One report is epsilon-private (:class:`privrank.local.responses.SubsetResponse`).
-    A second one of the same respondent adds its epsilon, and the mean of many would show the answer
-    itself, whatever epsilon is: `randomize` makes one report, and a client can be neither copied
-    nor pickled. That is all it can do: a survey that hands out another client asks again, and
-    respondents who answer that are protected at the sum. What is asked is drawn once, before a
-    ranking is read, and kept; a survey that chooses its questions hands in what it asks, which must
-    not depend on the ranking.
+    **Privacy.** One report is epsilon-differentially private
+    (:class:`privrank.local.responses.SubsetResponse`). A second report of the same respondent adds
+    its epsilon, and the mean of many reports would reveal the answer itself, for any epsilon.
+    Therefore `randomize` makes one report, and a client can be neither copied nor pickled. A client
+    cannot do more: a survey that distributes another client asks again, and respondents who answer
+    both are protected at the sum of the epsilons. The question is drawn once, before the ranking is
+    read, and kept. A survey that chooses its questions passes the assignment, which must not depend
+    on the ranking.
 
     Examples
     --------
@@ -124,7 +125,7 @@ class Client:
         self._reported = False
 
     def __repr__(self) -> str:
-        """Show the protocol."""
+        """Return a string that shows the protocol."""
         protocol = self.protocol
         return (
             f"<Client of {type(protocol).__name__}: {len(protocol.items)} items, "
@@ -132,10 +133,10 @@ class Client:
         )
 
     def __reduce_ex__(self, version: object) -> NoReturn:
-        """Refuse to be copied or pickled: a copy would answer once more."""
+        """Refuse to be copied or pickled, because a copy could answer again."""
         raise TypeError(
-            "a client answers once, so it can be neither copied nor pickled: make one where the "
-            "respondent answers, with Client.from_json(text)."
+            "a client answers once, so it can be neither copied nor pickled. Create a client on "
+            "the respondent's device with Client.from_json(text)."
         )
 
     @classmethod
@@ -145,10 +146,10 @@ class Client:
         Parameters
         ----------
         text : str
-            The protocol as it was published.
+            The protocol as published.
         max_epsilon : float, default 8.0
-            The largest epsilon at which this device answers. At 8 a report may be 3,000 times as
-            probable under one ranking as under another, and often shows it.
+            The largest epsilon at which this device answers. At 8, a report may be 3,000 times as
+            probable under one ranking as under another, and often reveals the ranking.
 
         Examples
         --------
@@ -159,14 +160,13 @@ class Client:
         protocol = protocol_from_json(text)
         if protocol.epsilon > max_epsilon:
             raise ValueError(
-                f"text asks for reports at epsilon {protocol.epsilon:g}, which protect less than "
-                f"this device allows, max_epsilon={max_epsilon:g}: ask for a protocol with a "
-                f"smaller epsilon."
+                f"text asks for reports at epsilon {protocol.epsilon:g}, more than this device "
+                f"allows, max_epsilon={max_epsilon:g}. Ask for a protocol with a smaller epsilon."
             )
         return cls(protocol)
 
     def explain(self) -> str:
-        """Return in a few sentences, for the respondent, what a report may show.
+        """Return a short text for the respondent about what a report may reveal.
 
         Examples
         --------
@@ -186,7 +186,7 @@ class Client:
 
     @cached_property
     def assignment(self) -> int:
-        """What this respondent is asked, as a number.
+        """The assignment of this respondent, as a number.
 
         Examples
         --------
@@ -197,7 +197,7 @@ class Client:
 
     @property
     def question(self) -> list[tuple[str, ...]]:
-        """The items to put in order, in as many sets as the answer has digits.
+        """The items to put in order, one tuple for each digit of the answer.
 
         Examples
         --------
@@ -209,22 +209,23 @@ class Client:
     def randomize(
         self, ranking: object, assignment: int | None = None, report_id: str | None = None
     ) -> dict[str, str | int]:
-        """Return the report of the ranking, once.
+        """Return the randomised report of the ranking; can be called once.
 
         Parameters
         ----------
         ranking : sequence of str, or mapping of str to int
-            All items or those of the question: the best first, or the rank of each, from 1.
+            All items, or the items of the question: in order, best first, or each with its rank,
+            from 1.
         assignment : int, optional
-            What a survey that chooses its questions asks this respondent, instead of one drawn
-            here; an adaptive one has to say it.
+            The assignment of this respondent in a survey that chooses its questions. By default the
+            client draws it. Adaptive protocols require it.
         report_id : str, optional
-            The id that such a survey has handed out with it.
+            The id that such a survey has issued with the assignment.
 
         Returns
         -------
         dict
-            ``protocol_id``, ``assignment``, ``answer`` and ``report_id``, to be sent as they are.
+            ``protocol_id``, ``assignment``, ``answer`` and ``report_id``. Send it unchanged.
 
         Examples
         --------
@@ -234,8 +235,8 @@ class Client:
         """
         if self._reported:
             raise RuntimeError(
-                "This client has made its report: another one of the same respondent would spend "
-                "epsilon again, and reports that are averaged show the answer."
+                "This client has made its report. Another report of the same respondent would "
+                "spend epsilon again, and the average of several reports reveals the answer."
             )
         question = self.assignment if assignment is None else assignment
         report = self.protocol.randomize(ranking, question, report_id)

@@ -1,6 +1,6 @@
-"""The curator of an adaptive protocol hands out queries, takes answers and ends with an order.
+"""Run an adaptive protocol: issue queries, count answers, return an order.
 
-A simulated population answers its queries, for studies, examples and tests.
+A simulated population answers the queries in studies, examples and tests.
 """
 
 from __future__ import annotations
@@ -28,38 +28,39 @@ from privrank.util.arrays import IntArray, readonly_copy
 from privrank.util.checks import as_list, check_alpha, check_count, check_number
 
 UNASKED = "not asked for"
-"""Why a report is rejected beside those of a tally: no open query has its id and its pair."""
+"""Reason for rejection, in addition to those of a tally: no open query has this id and pair."""
 
 NOBODY = -2
-"""The pair of an id that no open query has."""
+"""The pair of an id that belongs to no open query."""
 
 
 @cache
 def mean_comparisons(m: int) -> float:
-    """Return how many pairs KwikSort compares on average, 2 (m + 1) H_m - 4 m.
+    """Return the mean number of pairs KwikSort compares, 2 (m + 1) H_m - 4 m.
 
-    For pivots drawn uniformly and majorities that are those of one order; H_m is 1 + ... + 1 / m.
+    This holds for uniformly drawn pivots and majorities that agree with a single order; H_m is
+    1 + ... + 1 / m.
     """
     return 2 * (m + 1) * sum(1.0 / k for k in range(1, m + 1)) - 4 * m
 
 
 Groups = tuple[tuple[int, ...], ...]
-"""KwikSort in rounds: the items in their present order, in groups of which the order is known.
+"""KwikSort in rounds: the items in their present order, in groups whose order is known.
 
-Within a group items are in the order of the pivots, so that the first is the group's pivot; an item
-by itself has its final place. All groups of a round are divided at once, by one pivot each, so that
-its pairs can be asked in any order and of many people at a time.
+Within a group, items are in the order of the pivots, so the first item is the group's pivot. A
+group of one item has its final position. All groups of a round are divided at once, by one pivot
+each, so the pairs of a round can be asked in any order and of many people in parallel.
 """
 
 
 def comparisons_of(groups: Groups) -> IntArray:
-    """Return pairs (item, pivot) that divide the groups of a round, one row each."""
+    """Return the pairs (item, pivot) that divide a round's groups, one per row."""
     rows = [(item, pivot) for pivot, *others in groups for item in others]
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
 def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
-    """Return the next round, given which items of the comparisons precede their pivots."""
+    """Return the next round; `ahead` is whether each item precedes its pivot."""
     answers = iter(ahead)
     parts = []
     for pivot, *others in groups:
@@ -71,39 +72,41 @@ def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
 
 
 class Curator:
-    """Runs an adaptive protocol: who arrives gets a query, what comes back is counted.
+    """Curator of an adaptive protocol: issues queries and counts the answers.
 
-    The sort goes in rounds. In each, all lists of items are divided by one pivot each; the pairs
-    (item, pivot) of a round are its queries, and every one gets equally many answers. Their number
-    is such that all respondents are used by the end of an average sort, so a round in which many do
-    not answer has those after it ask for less.
+    The sort proceeds in rounds. In each round every group of items is divided by one pivot. The
+    pairs (item, pivot) of a round are its queries, and all queries get the same number of answers.
+    This number is chosen such that an average sort uses all respondents, so if many do not answer
+    in a round, the following rounds ask for fewer answers.
 
     Parameters
     ----------
     protocol : AdaptiveKwikSort
         The public protocol.
     respondents : int
-        How many people can be asked, at least the mean number of comparisons of the sort.
+        Number of people who can be asked; at least the mean number of comparisons of the sort.
 
     See Also
     --------
     privrank.local.AdaptiveKwikSort : The protocol.
-    privrank.local.Population : Answers a curator in studies.
+    privrank.local.Population : Simulated respondents for studies.
 
     Notes
     -----
-    **Statistic.** KwikSort compares no pair twice, and how many answers a pair is to get is fixed
-    before the first of them comes. So given that it is asked, its answers are independent of the
-    others and, where neither when people arrive nor whether they answer has to do with their
-    opinions, binomial. The probability is 1/2 + gain (p - 1/2), p the share of the population with
-    the first item before the second: sampling and response together.
+    **Statistic.** KwikSort compares no pair twice, and the number of answers of a pair is fixed
+    before its first answer arrives. Given that the pair is asked, its answers are therefore
+    independent of the others. They are binomial if neither the time of arrival nor the decision to
+    answer depends on opinions. The probability, including sampling and response, is
+    1/2 + gain (p - 1/2), where p is the fraction of the population that ranks the first item before
+    the second.
 
-    Every query has a random id, drawn from the operating system's bits, that its report has to
-    bear, once. So nobody sends more answers than they were handed queries, and the curator, who
-    alone knows whom it hands a query, has to see to it that each respondent gets one.
+    Every query has a random id, drawn from the operating system's bits, which its report must
+    contain and which counts once. So respondents cannot send more answers than the queries they
+    received. Only the curator knows who receives a query and must ensure that each respondent
+    receives one.
 
-    An answer that arrives after its round no longer moves the sort; like all others it counts for
-    the order that the run ends with (:meth:`result`).
+    An answer that arrives after its round no longer affects the sort, but it is used for the final
+    order (:meth:`result`).
 
     Examples
     --------
@@ -125,7 +128,8 @@ class Curator:
         if self.respondents < least:
             raise ValueError(
                 f"respondents must be at least {least}, one for each comparison of an average sort "
-                f"of {self._items} items, got {respondents}."
+                f"of {self._items} items, got {respondents}. Ask more respondents or rank fewer "
+                f"items."
             )
         # by pair: how often it was handed out, answered, and answered with its first item
         self._asked, self._given, self._first = np.zeros((3, protocol.assignments), dtype=np.int64)
@@ -137,20 +141,20 @@ class Curator:
         self._begin((tuple(protocol.pivots.tolist()),))
 
     def __repr__(self) -> str:
-        """Show how far the run is."""
+        """Return a string that shows the progress of the run."""
         return (
             f"<Curator: {self._items} items, {self.answered} answers from "
             f"{self.handed} of {self.respondents} respondents, {self.wanted} wanted>"
         )
 
     def _begin(self, groups: Groups) -> None:
-        """Open the queries of a round, and fix how many answers each is to get."""
+        """Open the queries of a round, and fix the number of answers of each."""
         items, pivots = comparisons_of(groups).T
         self._groups = groups
         self._forward = items < pivots
         ends = np.minimum(items, pivots), np.maximum(items, pivots)
         self._open = pair_place(*ends, self._items)
-        # of those who are not asked yet as many are expected to answer as did so far
+        # the response rate so far is used for the respondents who have not been asked yet
         coming = self.answered / self.handed if self.handed else 1.0
         left = coming * (self.respondents - self.handed)
         expected = sum(mean_comparisons(len(group)) for group in groups)
@@ -188,7 +192,7 @@ class Curator:
 
     @property
     def finished(self) -> bool:
-        """Whether every item has its final place.
+        """Whether every item has its final position.
 
         Examples
         --------
@@ -199,12 +203,12 @@ class Curator:
 
     @property
     def _lacking(self) -> IntArray:
-        """Answers that each query of this round still lacks."""
+        """Number of missing answers of each query of this round."""
         return np.asarray(np.maximum(self._quota - self._given[self._open], 0))
 
     @property
     def wanted(self) -> int:
-        """Answers that this round still lacks, as far as there are respondents left for them.
+        """Number of missing answers of this round, at most the respondents left.
 
         Examples
         --------
@@ -219,16 +223,16 @@ class Curator:
         Parameters
         ----------
         k : int, optional
-            How many respondents there are to be asked now; as many as are wanted if left out.
+            Number of respondents to ask now; by default `wanted`.
 
         Returns
         -------
         list of dict
             ``protocol_id``, ``assignment`` and ``report_id``, which
-            :meth:`AdaptiveKwikSort.randomize` needs, and ``items``, the two to be ordered. There
-            are at most `wanted` of them, as the next round depends on the answers of this one, and
-            none when nobody is wanted. Somebody who does not answer is replaced by asking for
-            queries again.
+            :meth:`AdaptiveKwikSort.randomize` needs, and ``items``, the two items to order. The
+            list has at most `wanted` queries, because the next round depends on the answers of this
+            round, and is empty if `wanted` is 0. To replace a respondent who does not answer, call
+            this method again.
 
         Examples
         --------
@@ -238,7 +242,7 @@ class Curator:
         (['protocol_id', 'assignment', 'report_id', 'items'], 2)
         """
         size = self.wanted if k is None else min(check_count("k", k), self.wanted)
-        # a pair is handed out as often as it lacks answers; those asked least come first
+        # a pair is issued as often as it lacks answers; the pairs issued least come first
         lacking = self._lacking
         copies = np.repeat(np.arange(len(self._open)), lacking)
         again = np.arange(len(copies)) - np.repeat(np.cumsum(lacking) - lacking, lacking)
@@ -261,20 +265,21 @@ class Curator:
         ]
 
     def receive(self, reports: object) -> dict[str, int]:
-        """Count reports, in any order and number, and go on to the next round when one is complete.
+        """Count reports, and start the next round when a round is complete.
 
         Parameters
         ----------
         reports : list of dict, data frame, or one report
-            What devices returned; anything :meth:`AdaptiveKwikSort.tally` reads. Nothing that a
-            row of a list may be stops the count, so put a single message into a list.
+            The reports of devices, in any order and number, in any form that
+            :meth:`AdaptiveKwikSort.tally` reads. No element of a list can stop the count, so put a
+            single message into a list.
 
         Returns
         -------
         dict
-            How many of these were ``"accepted"``, and how many rejected for which reason. Of
-            several reports with one id the first counts, and of several in one hand-over none if
-            they differ; the query is open then as before.
+            The number of ``"accepted"`` reports, and the number of rejected reports by reason. If
+            several reports have the same id, the first counts. If reports with the same id in one
+            call differ, none counts, and the query remains open.
 
         Examples
         --------
@@ -288,7 +293,7 @@ class Curator:
         ids, pairs, answers, rejected = read_reports(
             reports, protocol.id, protocol.assignments, protocol.answers
         )
-        # accepted are those whose id is that of an open query for the pair that they are about
+        # accepted reports have the id of an open query and the pair of that query
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
         queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
@@ -308,15 +313,17 @@ class Curator:
         return {name: number for name, number in counted.items() if number or name == "accepted"}
 
     def _divided(self) -> Groups:
-        """Return the groups as the answers of this round divide them; a tie puts the pivot first.
+        """Return the groups divided by the answers of this round.
 
-        Those that are not complete are divided by the answers that are there.
+        A tie puts the pivot first. Groups with missing answers are divided by the answers received.
         """
         net = (2 * self._first - self._given)[self._open]
         return divided(self._groups, np.where(self._forward, net, -net) > 0)
 
     def sorted_places(self) -> list[int]:
-        """Return places of the items as the sort has left them, best first.
+        """Return the positions of the items in the current order of the sort.
+
+        Items are numbered as in the protocol, and the best item comes first.
 
         Examples
         --------
@@ -326,7 +333,7 @@ class Curator:
         return [item for group in self._divided() for item in group]
 
     def result(self, alpha: float = 0.05) -> AggregationResult:
-        """Return the order that the answers make, at any time, with fractions of the pairs asked.
+        """Return the current consensus order, with fractions of the pairs asked.
 
         Parameters
         ----------
@@ -336,25 +343,27 @@ class Curator:
         Returns
         -------
         AggregationResult
-            It has no Borda scores and no intervals of ranks, as most pairs are asked of nobody.
+            It has no Borda scores and no rank sets, because most pairs were not asked.
 
         See Also
         --------
-        privrank.AggregationResult : What is returned.
+        privrank.AggregationResult : Results of private rank aggregation.
 
         Notes
         -----
-        **Statistic.** The sort uses each majority by itself, and an item that one of them puts on
-        the wrong side stays there. The order is that of all answers together: fractions of the
-        pairs that were asked, with variance 1 / (4 gain^2 answers), are shrunken towards scores,
-        searched from the order of the sort. Then Kemeny's order is taken
-        (:func:`privrank.consensus.rules.consensus_of`). Pairs that were not asked are those of the
-        scores. It loses less than the sort, about half where that is little.
+        **Statistic.** The sort uses each majority separately, and an item that a majority puts on
+        the wrong side stays there. This method instead uses all answers together. The fractions of
+        the pairs that were asked, with variance 1 / (4 gain^2 answers), are shrunken towards
+        scores, which are searched starting from the order of the sort. Kemeny's order of the result
+        is returned (:func:`privrank.consensus.rules.consensus_of`). The scores determine the
+        fractions of pairs that were not asked. The loss is smaller than for the sort, about half if
+        the loss of the sort is small.
 
-        Which pairs are asked depends on answers about others. Intervals that hold at once are exact
-        at alpha divided by the number of all pairs. The probability that a pair is asked and its
-        interval misses is at most that for each. So they hold at once with probability at least
-        1 - alpha, also for pairs that the order makes neighbours.
+        Which pairs are asked depends on answers about other pairs. Simultaneous intervals are
+        therefore exact intervals at alpha divided by the number of all pairs. For each pair, the
+        probability that it is asked and its interval does not cover is at most this level. So the
+        intervals have simultaneous coverage at least 1 - alpha, including pairs that are adjacent
+        in the order.
 
         Examples
         --------
@@ -367,7 +376,7 @@ class Curator:
         >>> run.result().order
         ('tea', 'coffee', 'water')
         """
-        # a tally of (pair, answer) cells, as other protocols have one: all that follows is theirs
+        # build a tally of (pair, answer) cells, so the code for other protocols can be used
         counts = np.column_stack((self._first, self._given - self._first))
         pairs, answers = cells = np.nonzero(counts)
         tally = Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None)
@@ -395,24 +404,25 @@ class Curator:
         )
 
     def _order(self) -> IntArray:
-        """Return the order of all answers together, that of the sort where there are none."""
+        """Return the order from all answers, or the sort's order without answers."""
         sort = self.sorted_places()
         if not self.answered:
             return np.array(sort)
-        # pairs that were not asked have no weight, and get their fraction from the scores
+        # pairs that were not asked have no weight; the scores determine their fractions
         votes = PairVotes.of(2 * self._first - self._given, self._given, self.protocol.gain)
-        # the search for scores starts from the sort, neighbours 1/2 apart
+        # the search for scores starts from the sort, with adjacent items 1/2 apart
         start = -0.5 * np.argsort(sort).astype(np.float64)
         return consensus_of(
             "EB-Kemeny", votes.fractions, votes.largest_variance, tuple(sort), start
         ).order
 
     def to_json(self) -> str:
-        """Return the state of the run as JSON text, from which :meth:`from_json` goes on.
+        """Return the state of the run as JSON text for :meth:`from_json`.
 
-        It holds counts by pair, never an answer beside the id of its report. Of ids 64 bits are
-        kept: those of open queries beside their pairs, and those that are used. Keep it from others
-        all the same, as ids with the same 64 bits can be made up, and would answer open queries.
+        The text contains counts by pair, never an answer together with the id of its report. It
+        also contains 64 bits of each id: with the pair for open queries, and without it for used
+        ids. Keep the text confidential, because ids with the same 64 bits can be constructed and
+        would answer open queries.
 
         Examples
         --------
@@ -435,7 +445,7 @@ class Curator:
 
     @classmethod
     def from_json(cls, text: str) -> Curator:
-        """Rebuild the curator that :meth:`to_json` wrote; it goes on as if never interrupted.
+        """Rebuild the curator that :meth:`to_json` wrote, and continue the run.
 
         Examples
         --------
@@ -444,7 +454,7 @@ class Curator:
         """
         record = read_archive(text)
         try:
-            # its check has shown the record to be as it was written
+            # read_archive has checked that the record was not changed
             curator = cls(protocol_from_json(record["protocol"]), record["respondents"])  # type: ignore[arg-type]
             curator._begin(tuple(tuple(group) for group in record["groups"]))
             curator._quota = record["quota"]
@@ -464,7 +474,7 @@ Reports = dict[str, NDArray[Any]]
 
 
 class Population:
-    """People with rankings who are asked in random order, once each.
+    """Simulated respondents who are asked in random order, once each.
 
     Parameters
     ----------
@@ -472,17 +482,17 @@ class Population:
         The public protocol.
     ranks : array of int, (people, items), or data frame
         Complete rankings; rank 1 is the best. Columns of an array are in the order of the
-        protocol's items; those of a data frame are taken by their names.
+        protocol's items; columns of a data frame are found by name.
     rng : numpy.random.Generator
-        Draws who comes when, and what is answered: the run is not for publication.
+        Draws the order of arrival and the answers. Do not publish the run.
     dropout : float in [0, 1), default 0.0
-        Probability that somebody who is asked never answers.
+        Probability that a respondent who is asked never answers.
     late : float in [0, 1), default 0.0
-        Probability that an answer arrives only when others are asked the next time.
+        Probability that an answer arrives only with the next call of `answer`.
 
     See Also
     --------
-    privrank.local.Curator : Whom these people answer.
+    privrank.local.Curator : Issues queries and counts the answers.
 
     Examples
     --------
@@ -526,9 +536,9 @@ class Population:
         return {**self.protocol.simulate(people, self.rng, assignments), "report_id": ids}
 
     def answer(self, queries: Sequence[Mapping[str, Any]]) -> Reports:
-        """Return the reports that arrive when the next people are asked these queries, in columns.
+        """Ask the next people these queries, and return the reports in columns.
 
-        Those of people who are late with an earlier query come first.
+        Late reports of earlier queries come first.
 
         Examples
         --------
@@ -538,16 +548,16 @@ class Population:
         """
         known = as_list(queries)
         if known is None or not all(isinstance(query, Mapping) for query in known):
-            raise TypeError("queries must be a list of queries, as a curator's next_queries() is.")
+            raise TypeError("queries must be a list of queries, as returned by next_queries().")
         number = len(known)
         if self._asked + number > len(self._ranks):
             raise ValueError(
-                f"queries must be for people who were not asked before, and {len(self._ranks)} is "
-                f"all there are: set the curator's respondents to that."
+                f"queries must be for people who were not asked before, and the population has "
+                f"only {len(self._ranks)} people. Set the curator's respondents to that number."
             )
         reports = self._reports(self._asked, queries)
         self._asked += number
-        # who drops out never answers; who is late is held until the next call, and comes first then
+        # dropouts never answer; late answers are kept until the next call, where they come first
         coming = self.rng.random(number) >= self.dropout
         later = self.rng.random(number) < self.late
         held = self._held
@@ -555,7 +565,7 @@ class Population:
         return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
 
     def run(self, curator: Curator) -> None:
-        """Answer a curator until nobody is wanted.
+        """Answer a curator's queries until no more answers are wanted.
 
         Examples
         --------

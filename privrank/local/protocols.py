@@ -1,8 +1,9 @@
-"""What a protocol of the local model is: public, frozen, and the same on both sides.
+"""Base classes of the protocols of the local model.
 
-A protocol says what a respondent may be asked (assignments), what can be answered (digits of so
-many options), and which values a ranking favours. The answer itself is drawn by
-:class:`privrank.local.responses.SubsetResponse`, which has the proof of privacy for all of them.
+A protocol is public, immutable, and the same for respondents and curator. It defines the possible
+questions (assignments), the possible answers (digits with a number of options each), and the values
+that a ranking favours. The answer is drawn by :class:`privrank.local.responses.SubsetResponse`,
+which contains the privacy proof for all protocols.
 """
 
 from __future__ import annotations
@@ -26,33 +27,34 @@ from privrank.util import checks
 from privrank.util.arrays import IntArray
 
 VERSION = 1
-"""Of the form of a protocol's JSON; it is part of the id."""
+"""Version of the JSON format of a protocol; it is part of the id."""
 
 LARGEST_CODE = 2**63 - 1
-"""Assignments and answers are numbers that every table can hold."""
+"""Largest assignment or answer: a 64-bit integer, which every table format can store."""
 
 LARGEST_EPSILON = 100.0
-"""Beyond it an answer is hardly ever changed, and the weights get long."""
+"""Largest epsilon. Above it answers are almost never changed, and the weights become long."""
 
 _HANDED = (
-    "{} must be given with an adaptive protocol: it is that of the query which the curator has "
-    "handed to this respondent."
+    "{} must be given with an adaptive protocol. Take it from the query that the curator issued to "
+    "this respondent."
 )
 
 
 @dataclass(frozen=True)
 class Protocol(ABC):
-    """Public facts of a protocol: what is asked, what is answered, and with which probabilities.
+    """Public description of a protocol: questions, answers and probabilities.
 
     Parameters
     ----------
     items : sequence of str
         The items that respondents rank.
     epsilon : float
-        What one report may spend, positive and finite.
+        The privacy loss of one report, positive and finite.
     partial : {"refuse", "complete"}
-        What becomes of a ranking with ties or without some of the items asked about: it is refused,
-        or ties are ordered at random and what is left out comes last, in random order.
+        How a ranking with ties, or without some of the items asked, is treated. ``"refuse"``: it is
+        refused. ``"complete"``: ties are ordered at random, and missing items come last in random
+        order.
 
     Examples
     --------
@@ -70,18 +72,18 @@ class Protocol(ABC):
     kind: ClassVar[str]
 
     options = 2
-    """How many values a digit has."""
+    """Number of values of a digit."""
     digits = 1
-    """How many digits an answer has, each at an equal share of epsilon."""
+    """Number of digits of an answer, each with an equal share of epsilon."""
     favoured = 1
-    """How many values of a digit a ranking favours."""
+    """Number of values of a digit that a ranking favours."""
     keeps_ties = False
-    """Whether items of equal rank are an answer of their own."""
+    """Whether a tie is a separate answer."""
     adaptive = False
-    """Whether what is asked depends on earlier answers, so that a curator has to hand it out."""
+    """Whether questions depend on earlier answers and must be issued by a curator."""
 
     def __post_init__(self) -> None:
-        """Check what all protocols have; what is special to one it checks itself, afterwards."""
+        """Check the common arguments; subclasses check their own afterwards."""
         self._set(
             items=tuple(
                 checks.check_text("items", str(name)) for name in checks.check_items(self.items)
@@ -99,7 +101,7 @@ class Protocol(ABC):
     @property
     @abstractmethod
     def assignments(self) -> int:
-        """How many assignments there are; one is drawn uniformly, before the ranking is read.
+        """Number of assignments; one is drawn uniformly before the ranking is read.
 
         Examples
         --------
@@ -109,7 +111,7 @@ class Protocol(ABC):
 
     @property
     def answers(self) -> int:
-        """How many answers there are: they are the numbers below it.
+        """Number of answers; an answer is a nonnegative integer below this number.
 
         Examples
         --------
@@ -131,7 +133,7 @@ class Protocol(ABC):
 
     @property
     def gain(self) -> float:
-        """What the expected answer keeps of the true one; estimators divide by it.
+        """Attenuation of the expected answer; estimators divide by this factor.
 
         Examples
         --------
@@ -142,7 +144,7 @@ class Protocol(ABC):
 
     @cached_property
     def all_pairs(self) -> IntArray:
-        """All pairs of items, the earlier one first, in lexicographic order: (pairs, 2).
+        """All pairs of items, earlier item first, in lexicographic order, (pairs, 2).
 
         Examples
         --------
@@ -153,18 +155,18 @@ class Protocol(ABC):
 
     @abstractmethod
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the sorted favoured values: (respondents, digits, favoured).
+        """Return the sorted favoured values, shape (respondents, digits, favoured).
 
         Parameters
         ----------
         ranks : array of int, (respondents, items)
             Complete rankings; rank 1 is the best.
         assignments : array of int, (respondents,)
-            What each is asked.
+            The assignment of each respondent.
         """
 
     def question(self, assignment: int) -> list[tuple[str, ...]]:
-        """Return the items that an assignment asks to be ordered, one tuple for each digit.
+        """Return the items to order in an assignment, one tuple for each digit.
 
         Examples
         --------
@@ -175,7 +177,7 @@ class Protocol(ABC):
         del assignment
         return [self.items]
 
-    # What a protocol says of itself.
+    # Description of the protocol.
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -188,7 +190,7 @@ class Protocol(ABC):
 
     @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits that stand for all settings of the protocol and its version.
+        """Hash of the protocol's settings and version (16 hexadecimal digits).
 
         Examples
         --------
@@ -199,12 +201,12 @@ class Protocol(ABC):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
-        """Return the protocol as JSON, with its id, to be published and handed to clients.
+        """Return the protocol as JSON text with its id, for publication and clients.
 
         See Also
         --------
-        privrank.local.protocol_from_json : Reads the text.
-        privrank.local.Client.from_json : Reads it on a respondent's device.
+        privrank.local.protocol_from_json : Read the text.
+        privrank.local.Client.from_json : Read the text on a respondent's device.
 
         Examples
         --------
@@ -214,10 +216,10 @@ class Protocol(ABC):
         """
         return json.dumps({**self._settings(), "id": self.id}, ensure_ascii=False)
 
-    # The respondent's side.
+    # The respondent's methods.
 
     def draw_assignment(self) -> int:
-        """Draw what one respondent is asked, from the operating system's random bits.
+        """Draw the assignment of a respondent by the operating system's bits.
 
         Examples
         --------
@@ -229,7 +231,7 @@ class Protocol(ABC):
         return below(self.assignments)
 
     def draw_id(self) -> str:
-        """Draw the id of a report, 128 random bits of the operating system.
+        """Draw the id of a report: 128 random bits of the operating system.
 
         Examples
         --------
@@ -241,18 +243,18 @@ class Protocol(ABC):
     def randomize(
         self, ranking: object, assignment: int | None = None, report_id: str | None = None
     ) -> dict[str, str | int]:
-        """Randomise one respondent's ranking, on their device, and return the report.
+        """Randomise a respondent's ranking on their device and return the report.
 
         Parameters
         ----------
         ranking : sequence of str, or mapping of str to int
-            Items, the best first, or the rank of each item, from 1. Where an `assignment` is given,
-            a ranking of the items that it asks about is enough.
+            Items, best first, or the rank of each item, from 1. If `assignment` is given, a ranking
+            of the items in its question is enough.
         assignment : int, optional
-            What the respondent was asked; drawn here if it is left out. It must have been drawn
-            without regard to the ranking.
+            The assignment of the respondent, which must have been drawn independently of the
+            ranking. By default it is drawn in this call.
         report_id : str, optional
-            The id that the curator has handed to the respondent; drawn here if it is left out.
+            The id that the curator issued to the respondent. By default it is drawn in this call.
 
         Returns
         -------
@@ -261,17 +263,18 @@ class Protocol(ABC):
 
         See Also
         --------
-        privrank.local.Client : One respondent, who answers once.
+        privrank.local.Client : Client that makes one local report for one respondent.
 
         Notes
         -----
-        **Privacy.** The report is epsilon-private for any two rankings of its respondent (proof:
-        :class:`privrank.local.responses.SubsetResponse`). The assignment is drawn before the
-        ranking is read, the answer's digits are subset responses at epsilon / digits each, the id
-        of the report is drawn without regard to it. A second report of the same ranking adds its
-        own epsilon. It is one of rankings that answer what is asked, as all complete ones do.
-        Whether a report is made at all is not protected, so with ``partial="refuse"`` one of a
-        ranking that leaves items out shows that it was not asked about them.
+        **Privacy.** The report is epsilon-differentially private for any two rankings of its
+        respondent (proof: :class:`privrank.local.responses.SubsetResponse`). The assignment is
+        drawn before the ranking is read; the answer's digits are subset responses at
+        epsilon / digits each; and the id of the report is drawn independently of the ranking. A
+        second report of the same ranking adds its own epsilon. The guarantee covers rankings that
+        contain the items asked, as all complete rankings do. Whether a report is made at all is not
+        protected. So with ``partial="refuse"``, a report from a ranking that leaves items out
+        reveals that the question did not concern these items.
 
         Examples
         --------
@@ -279,7 +282,7 @@ class Protocol(ABC):
         >>> list(report)
         ['protocol_id', 'assignment', 'answer', 'report_id']
         """
-        # an assignment that is drawn here may be about any of the items, so the ranking needs all
+        # an assignment drawn here may concern any of the items, so the ranking needs all of them
         if assignment is None:
             code = self.draw_assignment()
             needed = list(range(len(self.items)))
@@ -288,15 +291,15 @@ class Protocol(ABC):
             names = {name for names in self.question(code) for name in names}
             needed = [place for place, name in enumerate(self.items) if name in names]
         if report_id is not None and not (isinstance(report_id, str) and report_id):
-            raise TypeError("report_id must be a text, that of the query which is answered.")
+            raise TypeError("report_id must be a text: the id of the query that is answered.")
         if report_id is None and self.adaptive:
             raise ValueError(_HANDED.format("report_id"))
         name = self.draw_id() if report_id is None else report_id
         ranks = read_ranking(
             ranking, self.items, needed, ties=self.keeps_ties, partial=self.partial
         )
-        # the ranking enters through the favoured answers alone: each digit is one of these with the
-        # favoured probability, by the device's secure randomness
+        # the ranking enters only through the favoured values: each digit is one of these with the
+        # favoured probability, drawn with the device's secure randomness
         favoured = self.favoured_answers(ranks[None], np.array([code]))[0]
         values = np.array([self.response.secure(digit) for digit in favoured.tolist()])
         return {
@@ -306,7 +309,7 @@ class Protocol(ABC):
             "report_id": name,
         }
 
-    # Studies, and the curator's side.
+    # Studies, and the curator's methods.
 
     def assign(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw assignments for `n` respondents, for studies.
@@ -325,22 +328,22 @@ class Protocol(ABC):
         rng: np.random.Generator,
         assignments: NDArray[Any] | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """Return the reports of many respondents, for studies: seeded, so not for publication.
+        """Simulate the reports of many respondents (seeded; do not publish).
 
         Parameters
         ----------
         ranks : array of int, (respondents, items), or data frame
             Complete rankings; rank 1 is the best. Columns of an array are in the order of the
-            protocol's items; those of a data frame are taken by their names.
+            protocol's items; columns of a data frame are found by name.
         rng : numpy.random.Generator
             Draws assignments and answers.
         assignments : array of int, (respondents,), optional
-            What a survey that chooses its questions asks each, instead of assignments drawn here.
+            The assignments of the respondents. By default they are drawn in this call.
 
         Returns
         -------
         dict of arrays
-            The columns of the reports that `randomize` makes one by one.
+            Columns with the same reports as returned one by one by `randomize`.
 
         Examples
         --------
@@ -354,7 +357,7 @@ class Protocol(ABC):
         n = len(rankings)
         codes = self.assign(n, rng) if assignments is None else self._given(assignments, n)
         values = self.response.simulated(self.favoured_answers(rankings, codes), rng)
-        # 32 hexadecimal digits for each report, as devices draw them
+        # 32 hexadecimal digits for each report, like the ids drawn by devices
         drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
         return {
             "protocol_id": np.full(n, self.id),
@@ -364,18 +367,18 @@ class Protocol(ABC):
         }
 
     def _given(self, assignments: object, n: int) -> IntArray:
-        """Return assignments of so many respondents as they were given, or refuse."""
+        """Return given assignments of `n` respondents after checking them."""
         codes = checks.as_array(assignments)
         whole = codes.shape == (n,) and (codes.dtype.kind in "iu" or not n)
         if not whole or not ((codes >= 0) & (codes < self.assignments)).all():
             raise ValueError(
                 f"assignments must be whole numbers, one for each of the {n} rankings, from 0 to "
-                f"{self.assignments - 1}: leave them out to have them drawn."
+                f"{self.assignments - 1}. Leave assignments= out to draw them at random."
             )
         return codes.astype(np.int64)
 
     def packed(self, values: NDArray[Any]) -> IntArray:
-        """Return the answers that digits in the last axis stand for, the highest first.
+        """Return the answers encoded by digits in the last axis, highest digit first.
 
         Examples
         --------
@@ -385,7 +388,7 @@ class Protocol(ABC):
         return np.asarray(values.astype(np.int64) @ self._powers)
 
     def unpacked(self, answers: NDArray[Any]) -> IntArray:
-        """Return the digits of answers: (..., digits).
+        """Return the digits of answers, shape (..., digits).
 
         Examples
         --------
@@ -396,17 +399,17 @@ class Protocol(ABC):
 
     @property
     def _powers(self) -> IntArray:
-        """What each digit of an answer stands for."""
+        """The place value of each digit of an answer."""
         return self.options ** np.arange(self.digits, dtype=np.int64)[::-1]
 
     def tally(self, reports: Any) -> Any:
-        """Count reports at the curator's: see :class:`privrank.local.Tally`.
+        """Count reports (for the curator); see :class:`privrank.local.Tally`.
 
-        Clients have no need of the libraries that this loads.
+        This method loads libraries that clients do not need.
 
         See Also
         --------
-        privrank.PrivateRankAggregation.from_reports : Reads a tally as a consensus.
+        privrank.PrivateRankAggregation.from_reports : Consensus ranking from a tally.
 
         Examples
         --------
@@ -418,10 +421,10 @@ class Protocol(ABC):
 
 
 class Asking(Protocol):
-    """A protocol that asks for the order of `width` items in each digit; of one pair by default.
+    """Protocol that asks for the order of `width` items in each digit.
 
-    The favoured value is the place of the order among all of them in lexicographic order, so with
-    two items 0 if the first is placed before the second, and 1 if after it.
+    The favoured value is the position of the order among all orders in lexicographic order. For two
+    items it is 0 if the first item is placed before the second, and 1 if after it.
 
     Examples
     --------
@@ -433,11 +436,11 @@ class Asking(Protocol):
     """
 
     width = 2
-    """How many items a digit orders."""
+    """Number of items that a digit orders."""
 
     @cached_property
     def table(self) -> IntArray:
-        """What each assignment asks about, a pair of its own by default: (.., digits, width).
+        """The items of each assignment, by default one pair, (.., digits, width).
 
         Examples
         --------
@@ -448,7 +451,7 @@ class Asking(Protocol):
 
     @property
     def assignments(self) -> int:
-        """The rows of the table.
+        """Number of rows of the table.
 
         Examples
         --------
@@ -458,7 +461,7 @@ class Asking(Protocol):
         return len(self.table)
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the items that assignments ask about: (respondents, digits, width).
+        """Return the items of assignments, shape (respondents, digits, width).
 
         Examples
         --------
@@ -469,14 +472,14 @@ class Asking(Protocol):
 
     @cached_property
     def _orders(self) -> IntArray:
-        """The orders of the asked items that values stand for: (orders, width)."""
+        """The order of the asked items for each value, shape (orders, width)."""
         return np.array(list(permutations(range(self.width))))
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
-        """What a value says of two of the asked items: (options, width, width).
+        """The order of two asked items by value, shape (options, width, width).
 
-        1 if it places the one of the row before that of the column, -1 if after it, 0 for a tie.
+        1 if the row's item is placed before the column's item, -1 if after it, 0 for a tie.
 
         Examples
         --------
@@ -487,7 +490,7 @@ class Asking(Protocol):
         return np.asarray(np.sign(places[:, None, :] - places[:, :, None]), dtype=np.int8)
 
     def favoured_answers(self, ranks: NDArray[Any], assignments: NDArray[Any]) -> IntArray:
-        """Return the value that stands for the order of the asked items.
+        """Return the value of the order of the asked items.
 
         Examples
         --------
@@ -496,12 +499,12 @@ class Asking(Protocol):
         """
         rows = np.arange(len(ranks))[:, None, None]
         order = np.argsort(ranks[rows, self.asked(assignments)], axis=-1)
-        # read as the digits of a number, orders ascend in lexicographic order
+        # as digits of a number, orders are sorted in lexicographic order
         powers = self.width ** np.arange(self.width)[::-1]
         return np.searchsorted(self._orders @ powers, order @ powers)[..., None]
 
     def question(self, assignment: int) -> list[tuple[str, ...]]:
-        """Return the items that an assignment asks to be ordered, one tuple for each digit.
+        """Return the items to order in an assignment, one tuple for each digit.
 
         Examples
         --------
@@ -514,24 +517,25 @@ class Asking(Protocol):
 
 
 def pair_place(first: IntArray, second: IntArray, items: int) -> IntArray:
-    """Return the places of pairs, the earlier item first, in the list of all pairs."""
+    """Return the positions of pairs (earlier item first) among all pairs."""
     return np.asarray(first * (2 * items - first - 1) // 2 + second - first - 1)
 
 
 def check_rankings(ranks: object, items: Sequence[str], *, ties: bool = False) -> NDArray[Any]:
-    """Return an array of complete rankings, one in each row; any ranks from 1 where ties may be.
+    """Return an array of complete rankings, one per row.
 
-    What has names of columns has them read: a data frame need not have the order of the items.
+    With `ties`, any ranks of at least 1 are valid. Columns of a data frame are found by name, in
+    any order.
     """
     if hasattr(type(ranks), "columns"):
-        # of studies alone: the libraries that read a frame are none of a client's
+        # only in studies: clients do not load the libraries that read a frame
         ranks = import_module("privrank.encode.samples").ranks_by_name(ranks, items)
     rankings = checks.as_array(ranks)
     m = len(items)
     if rankings.ndim != 2 or rankings.shape[1] != m or rankings.dtype.kind not in "iu":
         raise ValueError(
-            f"ranks must be whole numbers, in a data frame with the protocol's items as columns, "
-            f"or in an array with a column for each of the {m} items, in their order."
+            f"ranks must be whole numbers in a data frame with the protocol's items as columns, or "
+            f"in an array with a column for each of the {m} items in their order."
         )
     complete = rankings >= 1 if ties else np.sort(rankings, axis=1) == np.arange(1, m + 1)
     if not complete.all():
@@ -540,7 +544,7 @@ def check_rankings(ranks: object, items: Sequence[str], *, ties: bool = False) -
 
 
 def check_kind(protocol: object, kind: type[Any]) -> None:
-    """Refuse what is no protocol of a kind."""
+    """Refuse an object that is not a protocol of this kind."""
     if not isinstance(protocol, kind):
         raise TypeError(
             f"protocol must be of the kind {kind.__name__}, got {type(protocol).__name__}. Make "
@@ -549,6 +553,6 @@ def check_kind(protocol: object, kind: type[Any]) -> None:
 
 
 def check_generator(rng: object) -> None:
-    """Refuse what draws no random numbers of a study."""
+    """Refuse an object that is not a random generator."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.")

@@ -1,10 +1,11 @@
-"""Protocols that ask for the order of a few items: sub-rankings, pairs, bits, adaptive queries.
+"""Protocols that ask for the order of a few items.
 
-Fractions of respondents are estimated alike in all of them. Let p be the probability that a
-respondent places item i before j, and f that a report which orders both does. A response of N
-values, one favoured, gives every value the smaller weight W and the favoured one V - W more. Each
-of two items is before the other in as many of the N orders. So f - 1/2 = gain (p - 1/2), with gain
-= (V - W) / total, and (f - 1/2) / gain + 1/2 is unbiased.
+These are sub-rankings, pairs, bits and adaptive queries. All estimate fractions of respondents in
+the same way. Let p be the probability that a respondent places item i before j, and let f be the
+probability that a report which orders both items does so. A response with N values, one of them
+favoured, gives every value the smaller weight W and the favoured value V - W in addition. Each of
+two items precedes the other in the same number of the N orders. So f - 1/2 = gain (p - 1/2), with
+gain = (V - W) / total, and (f - 1/2) / gain + 1/2 is unbiased for p.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from privrank.util.arrays import IntArray
 from privrank.util.checks import check_choice, check_count, check_flag
 
 LARGEST_SIZE = 8
-"""Items of a sub-ranking; the table of all orders grows with the factorial."""
+"""Largest sub-ranking; the table of all orders grows with the factorial of the size."""
 
 LARGEST_SHUFFLE = 2**63 - 1
-"""Number of the last public shuffle there is."""
+"""Largest number of a public shuffle."""
 
 MAX_DIGITS = 62
-"""Of two values each, in a number that every table can hold."""
+"""Largest number of binary digits; the answer is then an integer that every table can store."""
 
 # seeds of the public shuffles of pairs and of items
 _PAIR_ORDER = 1
@@ -42,21 +43,21 @@ Pairing = Literal["public", "private"]
 
 
 def pair_factor(epsilon: float, size: int) -> float:
-    """Return n / pairs times the variance of the net fraction of a pair, from sub-rankings.
+    """Return n / pairs times the variance of a pair's net fraction.
 
-    For n respondents who are asked for `size` items each, and items of equal merit. A pair is asked
-    of C(size, 2) n out of all pairs, and the variance of one net vote of 1 or -1, divided by the
-    gain, is 1 / gain^2.
+    Each of n respondents ranks `size` items, and items have equal worths. A pair is expected
+    to get C(size, 2) n / pairs votes. The variance of one net vote of 1 or -1, divided by the gain,
+    is 1 / gain^2.
     """
     gain = math.expm1(epsilon) / (math.expm1(epsilon) + math.factorial(size))
     return 1.0 / (gain**2 * math.comb(size, 2))
 
 
 def best_size(epsilon: float, items: int) -> int:
-    """Return how many items to ask for: the size of the least variance of Borda scores.
+    """Return the number of items with the smallest variance of Borda scores.
 
-    The errors of pairs of one report that share an item are correlated. Summed over the pairs of an
-    item, a sub-ranking of s items has (s + 1) / 3 times the variance of as many separate pairs.
+    Within a report, the errors of pairs that share an item are correlated. Summed over the pairs of
+    an item, a sub-ranking of s items has (s + 1) / 3 times the variance of as many separate pairs.
     """
     return min(
         range(2, min(items, LARGEST_SIZE) + 1),
@@ -66,25 +67,32 @@ def best_size(epsilon: float, items: int) -> int:
 
 @dataclass(frozen=True)
 class SubRanking(Asking):
-    """Everybody is asked for the order of a few items, and answers by randomised response.
+    """Local protocol: each respondent ranks a random subset of the items.
+
+    The answer is given by randomised response.
 
     Parameters
     ----------
-    items, epsilon, partial
-        As for all protocols.
+    items : sequence of str
+        The items that respondents rank.
+    epsilon : float
+        The privacy loss of one report, positive and finite.
+    partial : {"refuse", "complete"}
+        How rankings with ties or missing items are treated (see `Protocol`).
     size : int, optional
-        How many items each respondent orders, 2 to 8. The best for Borda scores if left out: 2 up
-        to an epsilon of 1.946, 3 up to 4.142, 4 up to 6.244, and so on, at most all.
+        Number of items that each respondent orders, 2 to 8. By default the best size for Borda
+        scores, at most all items: 2 for epsilon up to 1.946, 3 up to 4.142, 4 up to 6.244, and so
+        on.
 
     See Also
     --------
-    privrank.PrivateRankAggregation.from_reports : Reads a tally of reports.
-    privrank.PrivateBTL.from_reports : Reads it as worths.
+    privrank.PrivateRankAggregation.from_reports : Consensus ranking from a tally.
+    privrank.PrivateBTL.from_reports : Bradley-Terry worths from a tally.
 
     Notes
     -----
-    An assignment stands for a subset of the items: in colexicographic order, the one of places
-    c_1 < ... < c_s is number C(c_1, 1) + ... + C(c_s, s).
+    An assignment is the number of a subset of the items in colexicographic order: the subset of
+    positions c_1 < ... < c_s has the number C(c_1, 1) + ... + C(c_s, s).
 
     Examples
     --------
@@ -99,22 +107,22 @@ class SubRanking(Asking):
     kind: ClassVar[str] = "sub-ranking"
 
     def __post_init__(self) -> None:
-        """Check the size, and choose it if it is left out."""
+        """Check the size, or choose it if it was not given."""
         super().__post_init__()
         high = min(len(self.items), LARGEST_SIZE)
-        # one of size! orders is reported, and the response favours a single one of them
+        # one of size! orders is reported, and the response favours a single order
         size = best_size(self.epsilon, high) if self.size is None else self.size
         size = check_count("size", size, low=2, high=high)
         self._set(size=size, width=size, options=math.factorial(size))
         if self.assignments > LARGEST_CODE:
             raise ValueError(
-                f"size={self.size} of {len(self.items)} items has more subsets than a number of 63 "
-                f"bits can name: use a smaller size."
+                f"size={self.size} of {len(self.items)} items has more subsets than 63 bits can "
+                f"number. Use a smaller size."
             )
 
     @property
     def assignments(self) -> int:
-        """All subsets of the items.
+        """Number of subsets of the items.
 
         Examples
         --------
@@ -125,21 +133,21 @@ class SubRanking(Asking):
 
     @cached_property
     def _binomials(self) -> IntArray:
-        """C(c, j) in row j = 1 to the size, at c = 0 to the number of items."""
+        """C(c, j) in row j (1 to the size) and column c (0 to the items less 1)."""
         return np.array(
             [[math.comb(c, j) for c in range(len(self.items))] for j in range(1, self.width + 1)],
             dtype=np.int64,
         )
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the subsets, in ascending order of places: (respondents, 1, size).
+        """Return the subsets in ascending order, shape (respondents, 1, size).
 
         Examples
         --------
         >>> protocol.asked(np.array([0, 1])).tolist()
         [[[0, 1, 2]], [[0, 1, 3]]]
         """
-        # from the largest place down: the greatest c with C(c, j) at most what is left
+        # from the largest position down: the greatest c with C(c, j) at most the remainder
         left = np.array(assignments, dtype=np.int64)
         subsets = np.empty((len(left), 1, self.width), dtype=np.int64)
         for j in reversed(range(self.width)):
@@ -151,29 +159,35 @@ class SubRanking(Asking):
 
 @dataclass(frozen=True)
 class RandomPairs(Asking):
-    """Everybody is asked for the order of so many random pairs, at an equal share of epsilon each.
+    """Local protocol: each respondent orders several random pairs.
 
-    LDP-KwikSort's answers (Yan, Li and Liu, 2020, Algorithm 1), corrected: it is the true order
-    that is kept or turned round, where the paper's is 1 with a probability that ignores it.
+    Each pair has an equal share of epsilon. These are the answers of LDP-KwikSort (Yan, Li and Liu,
+    2020, Algorithm 1), corrected. This protocol keeps or reverses the true order; the paper's
+    answer is 1 with a probability that ignores it.
 
     Parameters
     ----------
-    items, epsilon, partial
-        As for all protocols.
+    items : sequence of str
+        The items that respondents rank.
+    epsilon : float
+        The privacy loss of one report, positive and finite.
+    partial : {"refuse", "complete"}
+        How rankings with ties or missing items are treated (see `Protocol`).
     pairs : int
-        Their K. One is best up to an epsilon of 3.057, two up to 5.320.
+        Number of pairs, K in the paper. One pair is best for epsilon up to 3.057, two up to 5.320.
     method : {"randomized", "laplace"}
-        Randomised response (their :RR), or Laplace noise cut at one half (their :Lap), which is a
-        randomised response at less than the share of epsilon: ``response.epsilon`` says at which.
+        Randomised response (:RR in the paper), or Laplace noise thresholded at one half (:Lap). The
+        latter is a randomised response at an epsilon smaller than the share, which is given by
+        ``response.epsilon``.
 
     See Also
     --------
-    privrank.local.SubRanking : Asks for the order of a few items at once.
+    privrank.local.SubRanking : Local protocol: each respondent ranks a random subset of the items.
 
     Notes
     -----
-    All pairs stand in a public shuffled order. An assignment is the place of the first pair asked;
-    the others follow it, and the first pair follows the last.
+    All pairs are in a public shuffled order. An assignment is the position of the first pair asked;
+    the other pairs follow it cyclically.
 
     References
     ----------
@@ -218,7 +232,7 @@ class RandomPairs(Asking):
         return self.all_pairs[permutation(_PAIR_ORDER, self.assignments)]
 
     def asked(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the pairs, from the assigned one on: (respondents, pairs, 2).
+        """Return the pairs, starting with the assigned pair, (respondents, pairs, 2).
 
         Examples
         --------
@@ -231,28 +245,33 @@ class RandomPairs(Asking):
 
 @dataclass(frozen=True)
 class PairBits(Asking):
-    """Everybody answers one bit about one pair out of a few, or a bit about each of many.
+    """Local protocol: each respondent answers one bit about one or several pairs.
 
-    To test uniformity. BFZ21 (their Algorithms 5 and 6) ask everybody about a whole matching of
-    the items, at epsilon / floor(m / 2) a pair, which leaves next to nothing of each. ``pairs=8``
-    asks each respondent about one of 8 disjoint pairs, at the full epsilon.
+    This protocol is for tests of uniformity. BFZ21 (Algorithms 5 and 6) ask every respondent about
+    a whole matching of the items, at epsilon / floor(m / 2) per pair, which leaves little
+    information about each pair. ``pairs=8`` asks each respondent about one of 8 disjoint pairs, at
+    the full epsilon.
 
     Parameters
     ----------
-    items, epsilon, partial
-        As for all protocols.
+    items : sequence of str
+        The items that respondents rank.
+    epsilon : float
+        The privacy loss of one report, positive and finite.
+    partial : {"refuse", "complete"}
+        How rankings with ties or missing items are treated (see `Protocol`).
     pairs : int or "all", optional
-        How many disjoint pairs there are to draw from, 8 if left out, at most floor(m / 2). With
-        "all" everybody is asked about all pairs of one matching of the items, as printed; there may
-        be 62 of them. None with private pairing.
+        Number of disjoint pairs from which a pair is drawn; by default 8, at most floor(m / 2).
+        With "all" (the algorithm in the paper), every respondent is asked about all pairs of a
+        matching of the items (at most 62). Leave it out with private pairing.
     pairing : {"public", "private"}
-        Whether the pairs are the same for all, from a public shuffle of the items, or everybody
-        draws their own out of all pairs of items.
+        ``"public"``: the pairs are the same for all respondents, from a public shuffle of the
+        items. ``"private"``: each respondent draws a pair from all pairs of items.
 
     See Also
     --------
-    privrank.UniformityTest.from_reports : Tests whether all orders are equally likely.
-    privrank.PrivateRankAggregation.from_reports : Reads private pairs as a consensus.
+    privrank.UniformityTest.from_reports : Test that all orders are equally likely.
+    privrank.PrivateRankAggregation.from_reports : Consensus ranking from private pairs.
 
     References
     ----------
@@ -272,19 +291,21 @@ class PairBits(Asking):
     kind: ClassVar[str] = "pair bits"
 
     def __post_init__(self) -> None:
-        """Check the pairs, and choose how many if that is left out."""
+        """Check the pairs, or choose their number if it was not given."""
         super().__post_init__()
         check_choice("pairing", self.pairing, Pairing)
         most = len(self.items) // 2
         if self.pairing == "private":
             if self.pairs is not None:
                 raise ValueError(
-                    "pairs= is for public pairing: with pairing='private' everybody draws one pair "
-                    "out of all."
+                    "pairs= is for public pairing, because with pairing='private' each respondent "
+                    "draws a pair from all pairs. Leave pairs= out."
                 )
         elif self.pairs == "all":
             if most > MAX_DIGITS:
-                raise ValueError(f"pairs='all' is with up to {2 * MAX_DIGITS + 1} items.")
+                raise ValueError(
+                    f"pairs='all' needs at most {2 * MAX_DIGITS + 1} items, got {len(self.items)}."
+                )
             self._set(digits=most)
         else:
             pairs = min(8, most) if self.pairs is None else self.pairs
@@ -292,7 +313,10 @@ class PairBits(Asking):
 
     @cached_property
     def table(self) -> IntArray:
-        """All pairs for private pairing, else those of a public matching, one by one or at once.
+        """The pairs of each assignment: all pairs, or the pairs of a public matching.
+
+        All pairs are used with private pairing. The pairs of a public matching are asked one by
+        one, or together with ``pairs="all"``.
 
         Examples
         --------
@@ -308,10 +332,10 @@ class PairBits(Asking):
 
 @dataclass(frozen=True)
 class Comparisons(Asking):
-    """Everybody compares one pair of items: the first, the second, or a tie if that may be.
+    """Local protocol: each respondent compares one random pair.
 
-    For Bradley-Terry worths and leading items. The value is 0 if the first item of the pair is
-    preferred, 1 if the second is, 2 for a tie.
+    This protocol is for Bradley-Terry worths and top-k selection. The value is 0 if the first item
+    of the pair is preferred, 1 if the second is preferred, and 2 for a tie.
 
     **Assumptions.** Independent respondents; whether a local report arrives does not depend on its
     content; pairs were assigned, not chosen by respondents. For the consequences of violations, see
@@ -319,21 +343,25 @@ class Comparisons(Asking):
 
     Parameters
     ----------
-    items, epsilon, partial
-        As for all protocols.
+    items : sequence of str
+        The items that respondents compare.
+    epsilon : float
+        The privacy loss of one report, positive and finite.
+    partial : {"refuse", "complete"}
+        How rankings with ties or missing items are treated (see `Protocol`).
     ties : bool
-        Whether a tie is an answer: then items of equal rank are one.
+        Whether a tie is a possible answer. If so, items of equal rank are tied.
 
     See Also
     --------
-    privrank.PrivateBTL.from_reports : Reads a tally of reports as worths.
-    privrank.PrivateTopK.from_reports : Reads it as the leading items.
-    privrank.PrivateRankAggregation.from_reports : Reads one without ties as a consensus.
+    privrank.PrivateBTL.from_reports : Bradley-Terry worths from a tally.
+    privrank.PrivateTopK.from_reports : Top-k selection from a tally.
+    privrank.PrivateRankAggregation.from_reports : Consensus ranking from a tally without ties.
 
     Notes
     -----
-    An assignment is the place of the pair among all pairs in lexicographic order. A survey that
-    asks pairs of its own choice hands it to :meth:`randomize`.
+    An assignment is the position of the pair among all pairs in lexicographic order. A survey that
+    chooses the pairs passes the assignment to :meth:`randomize`.
 
     Examples
     --------
@@ -355,7 +383,7 @@ class Comparisons(Asking):
 
     @cached_property
     def signs(self) -> NDArray[np.int8]:
-        """What a value says of the pair: 1 for the first item, -1 for the second, 0 for a tie.
+        """Outcome of each value: 1 (first item), -1 (second item) or 0 (tie).
 
         Examples
         --------
@@ -370,7 +398,7 @@ class Comparisons(Asking):
 
         Examples
         --------
-        >>> ranks = np.array([[1, 2, 3], [1, 1, 2]])  # the second finds tea and coffee equal
+        >>> ranks = np.array([[1, 2, 3], [1, 1, 2]])  # the second ties tea and coffee
         >>> protocol.favoured_answers(ranks, np.array([0, 0])).ravel()
         array([0, 2])
         """
@@ -380,42 +408,48 @@ class Comparisons(Asking):
 
 @dataclass(frozen=True)
 class AdaptiveKwikSort(Asking):
-    """Everybody is asked for the order of one pair, which earlier answers have made of interest.
+    """Local protocol: each respondent orders a pair chosen from earlier answers.
 
-    AGKM22 (their Algorithms 2 and 3) sort by KwikSort and ask people for the comparisons as they
-    come up. As printed nothing is sorted: their counter of queries runs over people, and stops at
-    the first query. Counted once a query, each person answers up to 20 log m of them with as small
-    a part of epsilon, and at 5,000 people the order is a random one. Here everybody is asked once,
-    at all of epsilon; :class:`privrank.local.curator.Curator` decides for what.
+    AGKM22 (Algorithms 2 and 3) sort by KwikSort and ask people for the comparisons that the sort
+    needs. As printed, the algorithm sorts nothing, because its counter of queries runs over people
+    and stops at the first query. If the counter ran over queries, each person would answer up to
+    20 log m queries with correspondingly small fractions of epsilon, and with 5,000 people the
+    order would be random. This protocol asks each respondent once, at the full epsilon;
+    :class:`privrank.local.curator.Curator` chooses the pair.
 
     Parameters
     ----------
-    items, epsilon, partial
-        As for all protocols.
+    items : sequence of str
+        The items that respondents rank.
+    epsilon : float
+        The privacy loss of one report, positive and finite.
+    partial : {"refuse", "complete"}
+        How rankings with ties or missing items are treated (see `Protocol`).
     shuffle : int, default 0
-        Number of the public shuffle that decides the order of the pivots and who of a hand-out is
-        asked for which pair. Fix it before the survey starts.
+        Number of the public shuffle that determines the order of the pivots and the order in which
+        pairs are issued. Fix it before the survey starts.
 
     See Also
     --------
-    privrank.local.Curator : Hands out the queries, and counts the answers.
+    privrank.local.Curator : Issues the queries and counts the answers.
 
     Notes
     -----
-    The assignment is the place of the pair among all in lexicographic order; a curator's query
-    holds it, and the id that the report is to have. The answer is 0 if the first item of the pair
-    is placed before the second, else 1.
+    The assignment is the position of the pair among all pairs in lexicographic order. A curator's
+    query contains the assignment and the id of the report. The answer is 0 if the first item of the
+    pair is placed before the second, and 1 if not.
 
-    **Privacy.** The unit is a respondent, who answers once; neighbours are any two rankings of
-    theirs. Let q_t be the query that respondent t is asked, with its random id, and a_t the answer.
-    Whatever the curator does, q_t is drawn from a distribution that depends on q_1, a_1, ...,
-    a_(t-1) and public numbers alone, as nobody has read ranking t yet. So a run has probability
+    **Privacy.** The unit is a respondent with one answer; neighbours are any two rankings of this
+    respondent. Let q_t be the query for respondent t, with its random id, and a_t the answer.
+    Whatever the curator does, q_t is drawn from a distribution that depends only on q_1, a_1, ...,
+    a_(t-1) and public numbers, because ranking t has not been read yet. So a run has probability
     prod_t P(q_t | q_1, ..., a_(t-1)) P(a_t | q_t, ranking t). The ranking of one respondent enters
-    one factor of it, a binary subset response to a query that is given. For two rankings its values
-    differ by a factor of at most exp(epsilon) (:class:`privrank.local.responses.SubsetResponse`),
-    and so do the probabilities of the run. This is sequentially interactive local privacy; it does
-    not add up over respondents, and the claim needs no curator who keeps to the sort. Whether
-    somebody answers at all is not protected.
+    one factor, a binary subset response to a given query. For two rankings the values of this
+    factor differ by a factor of at most exp(epsilon)
+    (:class:`privrank.local.responses.SubsetResponse`), and so do the probabilities of the run. This
+    is sequentially interactive local privacy. The epsilons of different respondents do not add up,
+    and the claim holds even if the curator does not follow the sort. Whether a respondent answers
+    at all is not protected.
 
     References
     ----------
@@ -450,7 +484,7 @@ class AdaptiveKwikSort(Asking):
         return permutation(self.shuffle, len(self.items))
 
     def handing(self, handed: int, size: int) -> IntArray:
-        """Return the public order in which `size` queries are handed out after `handed` others.
+        """Return the public order of `size` queries issued after `handed` others.
 
         Examples
         --------

@@ -1,7 +1,8 @@
-"""Protocols that send a random direction: Duchi's on all pairs, the cap mechanism on Borda scores.
+"""Protocols that report a random direction.
 
-The seed of the directions is public and drawn before the ranking is read. A report says on which
-side of a direction, or closest to which of several, the respondent's vector lies.
+These are the mechanism of Duchi et al. on all pairs, and the cap mechanism on Borda scores. The
+seed of the directions is public and drawn before the ranking is read. A report gives the side of a
+direction on which the respondent's vector lies, or the nearest of several directions.
 """
 
 from __future__ import annotations
@@ -20,39 +21,43 @@ from privrank.util.arrays import IntArray, batches
 from privrank.util.checks import check_count
 
 SEEDS = 2**32
-"""How many seeds there are."""
+"""Number of seeds."""
 
 _BLOCK = 2**16
-"""Coordinates of directions that are held at once."""
+"""Number of coordinates of directions in memory at a time."""
 
 
 @dataclass(frozen=True)
 class DuchiBall(Protocol):
-    """One bit: on which side of a random direction the vector of all pairs lies.
+    """Local protocol: one bit, the side of a random direction in pair space.
 
-    The randomiser of Duchi, Jordan and Wainwright for the Euclidean ball, which AGKM22 use for the
-    matrix of all pairs (their Lemma 17). The bit times the direction is their report, uniform on
-    the half of the sphere that holds the vector, or on the other half. The value is 0 for the side
-    of the direction, 1 for the other.
+    This is the randomiser of Duchi, Jordan and Wainwright for the Euclidean ball, which AGKM22 use
+    for the matrix of all pairs (Lemma 17). Their report is the bit times the direction, uniform on
+    the half of the sphere that contains the vector, or on the other half. The value is 0 for the
+    side of the direction, and 1 for the other side.
 
     Parameters
     ----------
-    items, epsilon, partial
-        As for all protocols.
+    items : sequence of str
+        The items that respondents rank.
+    epsilon : float
+        The privacy loss of one report, positive and finite.
+    partial : {"refuse", "complete"}
+        How rankings with ties or missing items are treated (see `Protocol`).
 
     See Also
     --------
-    privrank.local.SubRanking : Asks for the order of a few items.
+    privrank.local.SubRanking : Local protocol: each respondent ranks a random subset of the items.
 
     Notes
     -----
-    **Statistic.** Let v hold 1 for each pair of which the respondent places the earlier item
-    first, -1 for the others, D in all, and let u be a uniform direction. By symmetry the mean of
-    sign(<u, v>) u is c v / sqrt(D). Here c = E|<u, v>| / sqrt(D) the mean of one coordinate's
-    absolute value, Gamma(D / 2) / (sqrt(pi) Gamma((D + 1) / 2)). So (1 - 2 value) u / gain is
-    unbiased for v, with the gain of the bit times c / sqrt(D). All entries of v have the same
-    absolute value, so this takes no more of the directions than exchangeable coordinates of
-    symmetric sign; and it holds with value 0 for <u, v> = 0.
+    **Statistic.** Let v have an entry for each of the D pairs: 1 if the respondent places the
+    earlier item first, and -1 if not. Let u be a uniform direction. By symmetry the mean of
+    sign(<u, v>) u is c v / sqrt(D), where c = E|<u, v>| / sqrt(D) is the mean absolute value of one
+    coordinate, Gamma(D / 2) / (sqrt(pi) Gamma((D + 1) / 2)). So (1 - 2 value) u / gain is unbiased
+    for v if gain is the gain of the bit times c / sqrt(D). All entries of v have the same absolute
+    value, so this requires only that the coordinates of the directions are exchangeable and have
+    symmetric signs. It includes the case <u, v> = 0, which has the value 0.
 
     References
     ----------
@@ -73,7 +78,7 @@ class DuchiBall(Protocol):
 
     @property
     def gain(self) -> float:
-        """That of the bit, times what a direction keeps of one pair.
+        """Gain of the bit, times the attenuation of one pair by a direction.
 
         Examples
         --------
@@ -85,7 +90,9 @@ class DuchiBall(Protocol):
         return self.response.gain * math.exp(share) / math.sqrt(math.pi * pairs)
 
     def directions(self, assignments: NDArray[Any]) -> IntArray:
-        """Return the direction of each assignment, over :attr:`all_pairs`, of length `SCALE`.
+        """Return the direction of each assignment over :attr:`all_pairs`.
+
+        Directions have length `SCALE`.
 
         Examples
         --------
@@ -109,8 +116,8 @@ class DuchiBall(Protocol):
         def sides(rows: slice) -> IntArray:
             block = ranks[rows]
             votes = np.where(block[:, first] < block[:, second], 1, -1)
-            # a ranking is a vertex of the cube of votes; its bit says on which side of a public
-            # hyperplane through the centre it lies
+            # a ranking is a vertex of the cube of votes; its bit is the side of a public hyperplane
+            # through the centre
             along = (self.directions(assignments[rows]) * votes).sum(axis=1)
             return np.asarray(along < 0, dtype=np.int64)[:, None, None]
 
@@ -119,35 +126,40 @@ class DuchiBall(Protocol):
 
 @dataclass(frozen=True)
 class CapBorda(Protocol):
-    """One of several random directions, the likelier the nearer to the vector of Borda scores.
+    """Local protocol: a random direction near the vector of Borda scores.
 
-    The cap mechanism with a finite number of public directions in the space of centred scores: the
-    `cap` closest ones are favoured. It estimates Borda scores, and nothing about single pairs.
+    This is the cap mechanism with a finite number of public directions in the space of centred
+    scores. The `cap` directions nearest to the respondent's vector are favoured. The protocol
+    estimates Borda scores, but no fractions of single pairs.
 
     Parameters
     ----------
-    items, epsilon, partial
-        As for all protocols; three items or more.
+    items : sequence of str
+        The items that respondents rank, three or more.
+    epsilon : float
+        The privacy loss of one report, positive and finite.
+    partial : {"refuse", "complete"}
+        How rankings with ties or missing items are treated (see `Protocol`).
     candidates : int, optional
-        How many directions there are; a power of two from 128, at least 2 exp(epsilon), up to 4096,
-        if left out.
+        Number of directions. By default a power of two between 128 and 4096, at least
+        2 exp(epsilon) if possible.
     cap : int, optional
-        How many of them are favoured; the number of the least variance if left out.
+        Number of favoured directions; by default the number with the smallest variance.
 
     See Also
     --------
-    privrank.PrivateRankAggregation.from_reports : Reads a tally of reports.
+    privrank.PrivateRankAggregation.from_reports : Consensus ranking from a tally.
 
     Notes
     -----
     **Statistic.** Let x be the centred vector of (m + 1) / 2 - rank, and d = m - 1 the dimension of
-    its space. The cosines of x with N uniform directions are independent, and T is the expected sum
-    of the k largest. By symmetry the mean of the k directions sums to ``T x / |x|``, and that of
-    all to zero. So the direction reported, as a unit vector, has the mean ``gain x / |x|`` with
-    gain = T times the gain of the response. And its length is 1 whatever is reported: the variance
-    is least where the gain is largest. ``|x|^2 = m (m^2 - 1) / 12`` is the same for all rankings.
-    With N growing and k / N fixed it becomes the cap mechanism of the references. Directions are
-    rounded, so the mean holds within a thousandth.
+    its space. The cosines of x with N uniform directions are independent; let T be the expected sum
+    of the k largest. By symmetry the expected sum of these k directions is ``T x / |x|``, and the
+    expected sum of all directions is zero. So the reported direction, as a unit vector, has the
+    mean ``gain x / |x|``, where gain is T times the gain of the response. Its length is 1 for every
+    report, so the variance is smallest if the gain is largest. ``|x|^2 = m (m^2 - 1) / 12`` is the
+    same for all rankings. As N grows with k / N fixed, this becomes the cap mechanism of the
+    references. Directions are rounded, so the mean holds within 0.001.
 
     References
     ----------
@@ -170,11 +182,11 @@ class CapBorda(Protocol):
     assignments = SEEDS
 
     def __post_init__(self) -> None:
-        """Check the numbers of directions, and choose them if they are left out."""
+        """Check the numbers of directions, or choose them if they were not given."""
         super().__post_init__()
         if len(self.items) < 3:
             raise ValueError(
-                "items must be three or more: ask for the order of two by RandomPairs."
+                "items must be three or more. Use RandomPairs for the order of two items."
             )
         wanted = math.ceil(math.log2(2 * math.exp(min(self.epsilon, 10))))
         candidates = min(4096, max(128, 2**wanted)) if self.candidates is None else self.candidates
@@ -185,7 +197,7 @@ class CapBorda(Protocol):
 
     @property
     def gain(self) -> float:
-        """That of the response, times the expected sum of the cosines of the closest directions.
+        """Gain of the response, times the expected sum of the largest cosines.
 
         Examples
         --------
@@ -196,7 +208,7 @@ class CapBorda(Protocol):
         return self.response.gain * float(tops[self.favoured - 1])
 
     def directions(self, assignments: NDArray[Any], values: NDArray[Any]) -> IntArray:
-        """Return the direction that each value stands for, over the items, of length `SCALE`.
+        """Return the direction of each value, over the items, of length `SCALE`.
 
         Examples
         --------
@@ -224,7 +236,7 @@ class CapBorda(Protocol):
                 np.repeat(assignments[rows], N), np.tile(np.arange(N), len(scores))
             )
             along = np.einsum("nkm,nm->nk", drawn.reshape(len(scores), N, m), scores)
-            # distinct keys: of equal inner products the earlier direction counts as closer
+            # distinct keys: for equal inner products the earlier direction counts as closer
             keys = np.arange(N) - N * along
             chosen = np.argpartition(keys, self.favoured - 1, axis=1)[:, : self.favoured]
             return np.sort(chosen, axis=1)[:, None]
@@ -233,30 +245,30 @@ class CapBorda(Protocol):
 
 
 def _in_blocks(function: Callable[[slice], IntArray], rows: int, entries: int) -> IntArray:
-    """Return the function's values for all rows, so many at once as memory allows."""
+    """Return the function's values for all rows, in blocks that fit into memory."""
     return np.concatenate([function(part) for part in batches(max(rows, 1), entries, _BLOCK)])
 
 
 def best_cap(epsilon: float, items: int, candidates: int) -> int:
-    """Return how many of the directions to favour, for the largest gain."""
+    """Return the number of favoured directions with the largest gain."""
     caps = np.arange(1, candidates)
     tops = _largest_cosines(items - 1, candidates)
     return 1 + int(np.argmax(tops / (caps + (candidates - caps) * math.exp(-epsilon))))
 
 
 def _largest_cosines(dimension: int, candidates: int) -> NDArray[np.float64]:
-    """Return the expected sums of the 1, 2, .. largest cosines of uniform directions with a vector.
+    """Return expected sums of the largest cosines with uniform directions.
 
-    A cosine is sin t, t of density proportional to cos(t)^(d - 2). It is among the k largest of N
-    if fewer than k of the others exceed it: a binomial probability, integrated over t.
+    A cosine is sin t, where t has a density proportional to cos(t)^(d - 2). It is among the k
+    largest of N if fewer than k of the others exceed it: a binomial probability, integrated over t.
     """
-    # 2,000 points of t, where its density is not negligible, with their probabilities
+    # 2,000 points of t in the range of non-negligible density, with their probabilities
     edge = min(math.pi / 2, 10 / math.sqrt(dimension))
     t = (np.arange(2000) + 0.5) / 1000 * edge - edge
     weights = np.cos(t) ** (dimension - 2)
     weights /= weights.sum()
     above = np.clip(1 - np.cumsum(weights) + weights / 2, 1e-300, 1 - 1e-16)
-    # probabilities that 0, 1, .. of the others exceed a cosine, and fewer than 1, 2, .. by sums
+    # probabilities that 0, 1, .. of the others exceed a cosine; sums give fewer than 1, 2, ..
     others = candidates - 1
     number = np.arange(others)
     log_choose = np.array(

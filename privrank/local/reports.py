@@ -1,9 +1,9 @@
-"""Reports of a local protocol, from any frame: each is accepted once, or rejected for a reason.
+"""Read the reports of a local protocol from any frame.
 
-A report is a row of four columns, as a respondent's device wrote it. They are the id of the
-protocol, what was asked (a whole number, the assignment), the randomised answer (a whole number),
-and a random id of its own. Nothing a row may hold stops the count: what is not a report of this
-protocol is rejected, and the rejects are counted by reason.
+A report is a row of four columns, written by a respondent's device: the id of the protocol, the
+assignment (an integer), the randomised answer (an integer), and a random id of the report. No
+content of a row can stop the count: each row is either accepted once or rejected for one reason,
+and rejected rows are counted by reason.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ FOREIGN = "another protocol"
 MALFORMED = "malformed"
 RANGE = "out of range"
 REPEATED = "repeated id"
-"""Why a report is rejected; a row that has several reasons counts under the first of this order."""
+"""Reasons for rejection; a row with several reasons counts under the first in this order."""
 
 STRUCK = -1
-"""Assignment and answer of an id whose reports contradict each other: none of them counts."""
+"""Assignment and answer of an id whose reports contradict each other; none of them counts."""
 
 EXACT = 2.0**53
-"""Whole numbers that are held as floats are exact below this."""
+"""Integers stored as floats are exact below this."""
 
 _DIGITS = re.compile(r"[0-9]+(\.0+)?")
-"""A whole number as text, with the zeros that tables of floats write."""
+"""An integer as text, optionally with decimal zeros (written by tables of floats)."""
 
 
 def read_reports(
@@ -50,34 +50,34 @@ def read_reports(
     Parameters
     ----------
     reports : data frame, list of mappings, or mapping of columns
-        Any frame narwhals supports, eager or lazy, with the columns :data:`COLUMNS`; others are
-        left alone.
+        Any frame narwhals supports, eager or lazy, with the columns :data:`COLUMNS`; other columns
+        are ignored.
     protocol_id : str
         The id of the protocol.
     assignments, answers : int
-        How many there are of each; valid ones are 0 up to below these.
+        The numbers of assignments and of answers; valid values are nonnegative and smaller.
 
     Returns
     -------
     identity : ndarray of uint64, shape (ids,)
-        64 bits that stand for each id, sorted.
+        A 64-bit hash of each id, sorted.
     assignment, answer : ndarray of int64, shape (ids,)
-        What was asked, and the randomised answer; :data:`STRUCK` where reports of one id differ.
+        The assignment and the randomised answer; :data:`STRUCK` if reports with one id differ.
     rejected : dict of str to int
         Rejected rows by reason.
 
     Raises
     ------
     TypeError, ValueError
-        If this is no frame, lacks a column, or cannot be read to its end.
+        If `reports` is not a frame, lacks a column, or cannot be read completely.
 
     Notes
     -----
-    **Identity.** Of equal reports with one id one counts. Of reports with one id that differ none
-    does, so that whoever learns the id of a report cannot put another in its place
-    (:func:`one_per_identity`). So a report that was sent twice counts once, and the outcome does
-    not depend on the order of rows. Ids are compared by a hash of 64 bits: n reports with different ids lose
-    about n^2 / 2^64 of their number by accident, less than one at a thousand million.
+    **Identity.** Identical reports with the same id count once. Different reports with the same id
+    are all rejected, so a person who learns the id of a report cannot replace the report
+    (:func:`one_per_identity`). A report that was sent twice therefore counts once, and the result
+    does not depend on the order of rows. Ids are compared by a 64-bit hash: n reports with
+    different ids lose about n^2 / 2^64 reports by accident, less than one report for n = 10^9.
     """
     table = _table(reports, protocol_id)
     own = np.array(
@@ -86,9 +86,9 @@ def read_reports(
     )
     assignment, asked_fault = _whole_numbers(table["assignment"], assignments)
     answer, answer_fault = _whole_numbers(table["answer"], answers)
-    # a number is its digits
+    # a number is compared by its digits
     names = np.array([_name(entry) for entry in table["report_id"].astype(object)], dtype=object)
-    # of two cells the worse decides
+    # the worse of two cells decides
     faults = np.where(names == "", _NO_NUMBER, np.maximum(asked_fault, answer_fault))
     sound = own & (faults == _FINE)
     single = one_per_identity(hashed(names)[sound], assignment[sound], answer[sound])
@@ -104,13 +104,14 @@ def read_reports(
 def one_per_identity(
     identity: Identities, assignment: IntArray, answer: IntArray
 ) -> tuple[Identities, IntArray, IntArray]:
-    """Return what the reports of each identity say, :data:`STRUCK` where they differ, sorted.
+    """Return the assignment and answer of each identity, sorted by identity.
 
-    What is struck in a part of the reports is struck in the whole, and parts that agree make a
-    whole that agrees. So parts may be counted one by one and added up, in any order.
+    Both are :data:`STRUCK` if the reports of an identity differ. An identity that is struck in a
+    part of the reports is struck in the whole, and parts that agree form a whole that agrees. So
+    parts may be counted one by one and added up in any order.
     """
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
-    # each report against the first of its id
+    # compare each report with the first report of its id
     differs = (assignment != assignment[first][place]) | (answer != answer[first][place])
     assignment = assignment[first]
     answer = answer[first]
@@ -127,7 +128,7 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
         )
         reports = _framed(reports) if columns else [reports]
     if isinstance(reports, list | tuple):
-        # a row that has no columns is malformed, not of another protocol
+        # a row without columns is malformed, not of another protocol
         rows = [
             row if isinstance(row, Mapping) else {"protocol_id": protocol_id} for row in reports
         ]
@@ -136,8 +137,8 @@ def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
     missing = [name for name in COLUMNS if name not in frames.column_names(view)]
     if missing:
         raise ValueError(
-            f"reports must have the columns {', '.join(COLUMNS)}, as randomize() names them, and "
-            f"has no {missing[0]!r}: rename the one meant."
+            f"reports must have the columns {', '.join(COLUMNS)}, as returned by randomize(), and "
+            f"has no {missing[0]!r}. Rename the corresponding column."
         )
     return frames.series_of(view, COLUMNS, {"protocol_id": protocol_id})
 
@@ -148,8 +149,8 @@ def _framed(columns: Mapping[Any, Any]) -> pd.DataFrame:
         return pd.DataFrame(dict(columns))
     except (ValueError, TypeError):
         raise ValueError(
-            "reports must be columns of equal length with an entry for each report, and these are "
-            "not: give a list with a mapping for each report."
+            "reports must be columns of equal length with an entry for each report, and they are "
+            "not. Pass a list with a mapping for each report."
         ) from None
 
 
@@ -159,11 +160,11 @@ _NO_NUMBER = 2
 
 
 def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArray[np.int8]]:
-    """Return whole numbers of at least 0 and less than `below`, and what is wrong with the others.
+    """Return integers from 0 to `below` - 1, and a fault code for each entry.
 
-    A column of whole numbers is read at once, any other entry by entry.
+    An integer column is read at once, any other column entry by entry.
     """
-    # the range is checked before the cast to int64, which would wrap unsigned numbers round
+    # the range is checked before the cast to int64, which would wrap unsigned numbers
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
         numbers = values.to_numpy()
         fault = np.zeros(len(values), dtype=np.int8)
@@ -176,11 +177,12 @@ def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArra
 
 
 def _whole_number(entry: Any) -> int | None:
-    """Return the whole number that an entry stands for, -1 beyond 64 bits, None if it is none.
+    """Return the integer value of an entry, -1 beyond 64 bits, None if none.
 
-    Digits are numbers, as one row of words makes texts of a whole column of some files: those that
-    other languages read as the same number, so without sign, spaces or underscores. A float counts
-    where it is exact. True and False are no numbers.
+    Texts of digits are accepted, because in some file formats one row of words turns a whole column
+    into texts. They must be read as the same number by other languages, so signs, spaces and
+    underscores are not allowed. Floats are accepted if they are exact. True and False are not
+    numbers.
     """
     if isinstance(entry, bool) or not isinstance(entry, str | Real | Decimal):
         return None
@@ -193,18 +195,18 @@ def _whole_number(entry: Any) -> int | None:
         if isinstance(number, float | np.floating) and not number < EXACT:
             return None
         whole = int(number) if 0 <= number < 2**63 else -1
-    except (ArithmeticError, ValueError):  # such as a word, or a decimal that is none
+    except (ArithmeticError, ValueError):  # such as a word, or a decimal NaN
         return None
     return whole if whole in (-1, number) else None
 
 
 def hashed(names: NDArray[Any]) -> Identities:
-    """Return 64 bits for each of an array of texts."""
+    """Return a 64-bit hash of each text in an array."""
     return pd.util.hash_array(names, categorize=False)
 
 
 def _name(entry: object) -> str:
-    """Return an id as text, "" where it is missing or no text could hold it."""
+    """Return an id as text, "" if it is missing or cannot be converted to text."""
     if isinstance(entry, float) and entry.is_integer():
         entry = int(entry)
     if isinstance(entry, bool) or not isinstance(entry, str | bytes | int | np.integer | UUID):
@@ -212,6 +214,6 @@ def _name(entry: object) -> str:
     try:
         text = str(entry)
         text.encode()
-    except ValueError:  # half a character, or too many digits
+    except ValueError:  # half a surrogate pair, or too many digits
         return ""
     return text

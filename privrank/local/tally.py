@@ -1,8 +1,9 @@
-"""The curator's count of reports: what was answered to what, how often, and what was rejected.
+"""Tally: the curator's counts of local reports by assignment and answer.
 
-A tally is all that a curator needs of the reports. Tallies of several days or sites add up to that
-of all reports together, a report that was sent to two of them included. What leaves it is a release
-like that of any mechanism, which spent nothing at the curator.
+A tally contains all information that a curator needs from the reports. The tallies of several days
+or sites add up to the tally of all reports; a report sent to two sites counts once. Releases
+computed from a tally have the same form as releases of any mechanism, and spend nothing at the
+curator.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
 
 Values = Mapping[str, tuple[IntArray, float]]
-"""Released numbers by name: whole numbers, and the size of their step."""
+"""Released numbers by name: integers, and the size of their step."""
 
 _BITS = 50
-"""Of numbers that are no counts, as they are released."""
+"""Precision in bits of released numbers that are not counts."""
 
 _CELLS = ("assignment", "answer", "count")
 _ARRAYS = (*_CELLS, "identity", "cell")
@@ -53,32 +54,32 @@ _ARRAYS = (*_CELLS, "identity", "cell")
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tally:
-    """Accepted reports of one protocol, counted.
+    """Counts of the accepted local reports of one protocol.
 
-    Made by a protocol's ``tally(reports)``. Sites that count their own reports send tallies as text
-    (:meth:`to_json`). :func:`privrank.from_json` reads such a text, and the sum of tallies of one
-    protocol is the tally of all reports: ``tally1 + tally2``, or ``sum(tallies)``.
+    A tally is created by a protocol's ``tally(reports)``. Sites that count their own reports send
+    tallies as text (:meth:`to_json`), which :func:`privrank.from_json` reads. The sum of the
+    tallies of one protocol is the tally of all reports: ``tally1 + tally2``, or ``sum(tallies)``.
 
     Parameters
     ----------
     protocol : Protocol
         The public protocol.
     assignment, answer : ndarray of int64, shape (cells,)
-        What was asked and answered, each combination that occurs once, sorted.
+        The combinations (cells) of assignment and answer that occur, sorted.
     count : ndarray of int64, shape (cells,)
-        How many accepted reports have it.
+        Number of accepted reports in each cell.
     rejected : mapping of str to int
         Rejected reports by reason.
     identity : ndarray of uint64, shape (ids,), or None
-        64 bits that stand for each id, sorted; None where they were left out.
+        A 64-bit hash of each id, sorted; None if ids were left out.
     cell : ndarray of int64, shape (ids,), or None
-        The place of each report among the combinations, -1 for an id whose reports differ.
+        The cell of each report, -1 for an id whose reports differ.
 
     See Also
     --------
-    privrank.PrivateBTL.from_reports : Reads the tally of comparisons.
-    privrank.PrivateRankAggregation.from_reports : Reads that of other protocols.
-    privrank.from_json : Reads the text of a tally.
+    privrank.PrivateBTL.from_reports : Bradley-Terry worths from a tally of comparisons.
+    privrank.PrivateRankAggregation.from_reports : Consensus ranking from a tally.
+    privrank.from_json : Read the text of a tally.
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Tally:
     cell: IntArray | None
 
     def __post_init__(self) -> None:
-        """Take private, read-only copies."""
+        """Make read-only copies of the arrays."""
         for name in _ARRAYS:
             kind = np.uint64 if name == "identity" else np.int64
             values = getattr(self, name)
@@ -154,7 +155,7 @@ class Tally:
         return int(self.count.sum())
 
     def __repr__(self) -> str:
-        """Show the protocol and the counts, of rejected reports by reason."""
+        """Return a string that shows the protocol and the counts."""
         reasons = [f"{number} {reason}" for reason, number in self.rejected.items() if number]
         rejected = ", ".join(reasons) or "none"
         return f"<Tally: {self.protocol.kind}, {self.n} reports accepted, rejected: {rejected}>"
@@ -162,20 +163,20 @@ class Tally:
     def __add__(self, other: object) -> Tally:
         """Return the tally of the reports of both.
 
-        Where both hold ids, a report that is in both counts once. Where neither does, the counts
-        are added as they are. In which order tallies are added makes no difference.
+        If both contain ids, a report that is in both counts once. If neither does, the counts are
+        added. The order in which tallies are added makes no difference.
         """
         if not isinstance(other, Tally):
             return NotImplemented
         if other.protocol.id != self.protocol.id:
             raise ValueError(
-                "tallies must be of one protocol to be added, and these have different ids: "
-                "estimate from each by itself."
+                "tallies must be of one protocol to be added, and these have different protocol "
+                "ids. Estimate from each tally separately."
             )
         if (self.identity is None) != (other.identity is None):
             raise ValueError(
-                "tallies must both hold ids to be added, or neither, as what two have in common is "
-                "found by them alone: leave them out of both with to_json(ids=False)."
+                "tallies must both hold ids to be added, or neither, because common reports are "
+                "found by their ids. Leave the ids out of both with to_json(ids=False)."
             )
         rejected = {
             reason: self.rejected.get(reason, 0) + other.rejected.get(reason, 0)
@@ -184,24 +185,24 @@ class Tally:
         if self.identity is None:
             both = [np.append(getattr(self, name), getattr(other, name)) for name in _CELLS]
             return Tally(self.protocol, *_cells_of(*both)[:3], rejected, None, None)
-        # with ids: report by report, so that one that is in both counts once
+        # with ids: add report by report, so a report that is in both counts once
         single = one_per_identity(
             *(np.concatenate(pair) for pair in zip(self._reports, other._reports, strict=True))
         )
-        # what both hold once, or one holds and the other contradicts, is lost
+        # duplicates, and reports that contradict each other, are counted as rejected
         rejected[REPEATED] += self.n + other.n - int((single[1] != STRUCK).sum())
         return _counted(self.protocol, *single, rejected)
 
     @property
     def _reports(self) -> tuple[Identities, IntArray, IntArray]:
-        """What each id was asked and answered."""
+        """The assignment and answer of each id."""
         assert self.identity is not None and self.cell is not None
         assignment = np.append(self.assignment, STRUCK)
         answer = np.append(self.answer, STRUCK)
         return self.identity, assignment[self.cell], answer[self.cell]
 
     def __radd__(self, other: object) -> Tally:
-        """Return the tally itself where ``sum`` of several starts."""
+        """Return the tally itself, if it is the first term of ``sum``."""
         return self if other == 0 else NotImplemented
 
     def to_json(self, *, ids: bool = True) -> str:
@@ -210,9 +211,9 @@ class Tally:
         Parameters
         ----------
         ids : bool, default True
-            Whether to keep 64 bits for the random id of each report. They tell nothing of an
-            answer, but whoever knows the id of a report finds in them what it reported. Without
-            them a report that is in two tallies counts twice when these are added.
+            Whether to keep a 64-bit hash of the random id of each report. The hashes reveal nothing
+            about an answer by themselves, but anyone who knows the id of a report can look up its
+            answer. Without ids, a report that is in two tallies counts twice when these are added.
 
         Returns
         -------
@@ -229,7 +230,7 @@ class Tally:
             **{name: getattr(self, name).tolist() for name in _CELLS},
         }
         if check_flag("ids", ids) and self.identity is not None and self.cell is not None:
-            # a text, as lists of millions of numbers would take ten times as long
+            # use a text, because lists of millions of numbers would take ten times as long
             bits = np.array([self.identity.astype("<i8"), self.cell], dtype="<i8")
             record["ids"] = base64.b64encode(bits.tobytes()).decode("ascii")
         return archive(record)
@@ -255,7 +256,7 @@ class Tally:
         raise ValueError(NOT_JSON)
 
     def _is_sound(self) -> bool:
-        """Whether there are reports of the protocol that give these numbers."""
+        """Return whether reports of the protocol could have these counts."""
         step = np.diff(self.assignment)
         ordered = (step > 0) | ((step == 0) & (np.diff(self.answer) > 0))
         within = (self.assignment >= 0) & (self.assignment < self.protocol.assignments)
@@ -275,7 +276,7 @@ class Tally:
         )
 
     def _ids_match(self, identity: Identities, cell: IntArray) -> bool:
-        """Whether ids are in order, each once, and as many as there are counted reports."""
+        """Return whether ids are sorted and distinct, and match the counts."""
         cells = len(self.count)
         if not ((cell >= STRUCK) & (cell < cells)).all():
             return False
@@ -284,7 +285,7 @@ class Tally:
 
 
 def _whole_numbers(listed: object) -> NDArray[Any]:
-    """Return a list of whole numbers as an array, which no cast has to round."""
+    """Return a list of integers as an array, without a cast that could round."""
     numbers = as_array(listed)
     if numbers.size and numbers.dtype.kind not in "iu":
         raise TypeError("the numbers of a tally must be whole.")
@@ -298,7 +299,7 @@ def _counted(
     answer: IntArray,
     rejected: Mapping[str, int],
 ) -> Tally:
-    """Return the tally of what each id says, of which struck ones do not count."""
+    """Return the tally of the reports of all ids; struck ids do not count."""
     clear = assignment != STRUCK
     cell_assignment, answered, count, place = _cells_of(
         assignment[clear], answer[clear], np.ones(int(clear.sum()), dtype=np.int64)
@@ -311,8 +312,8 @@ def _counted(
 def _cells_of(
     assignment: IntArray, answer: IntArray, count: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Return each combination once, in order, its count, and the place of each report in these."""
-    # groups are sorted by assignment, then by answer, in whatever order the reports came
+    """Return the sorted combinations, their counts, and the cell of each report."""
+    # groups are sorted by assignment, then by answer, whatever the order of the reports
     cells = pd.DataFrame({"assignment": assignment, "answer": answer, "count": count}).groupby(
         ["assignment", "answer"]
     )
@@ -331,30 +332,30 @@ def release_of(
     findings: Mapping[str, float] | None = None,
     tie_break: tuple[int, ...] | None = None,
 ) -> Release:
-    """Return the release that holds these numbers, computed from a tally.
+    """Return the release of numbers computed from a tally.
 
     Parameters
     ----------
     tally : Tally
-        Accepted reports, and how many were rejected.
+        Accepted reports, and the numbers of rejected reports.
     values : mapping of str to (ndarray of int64, float)
-        The parts: whole numbers, and the size of their step.
+        The parts: integers, and the size of their step.
     by, method : str
-        The class that infers, and the key by which it finds how to read the release.
+        The class that makes the inference, and the method by which it reads the release.
     settings : mapping
-        Public constants beside the protocol and the numbers of rejected reports.
+        Public constants other than the protocol and the numbers of rejected reports.
     survey : Design, optional
-        Public facts of comparisons; by default rankings of the items, one of each respondent.
+        Public facts of comparisons; by default rankings of the items, one per respondent.
     findings : mapping of str to float, optional
-        Numbers found in the values.
+        Further numbers computed from the values.
     tie_break : tuple of int, optional
-        The order of equal items, if it is not the public one.
+        The order of tied items; by default the public order.
 
     Returns
     -------
     Release
     """
-    # parts have no noise of their own: respondents drew it, so the release only names the values
+    # parts have no noise of their own, because respondents drew it; the plan only names the values
     protocol = tally.protocol
     plan = Plan(
         by=by,
@@ -383,7 +384,7 @@ def release_of(
 
 
 def check_protocol(release: Release) -> None:
-    """Refuse an archived release that is not of the protocol that it names."""
+    """Refuse an archived release that does not match the protocol it names."""
     settings = release.plan.settings
     protocol = protocol_from_json(str(settings["protocol"]))
     gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
@@ -400,32 +401,33 @@ def check_protocol(release: Release) -> None:
 
 
 def check_tally(tally: object, least: int = 1) -> None:
-    """Refuse what is no tally, one of fewer reports, and one of which answers decided on others."""
+    """Refuse other objects, small tallies, and tallies of adaptive protocols."""
     if not isinstance(tally, Tally):
         raise TypeError(
-            f"tally must be a protocol's tally of reports, got {type(tally).__name__}: count them "
-            f"with protocol.tally(reports)."
+            f"tally must be a protocol's tally of reports, got {type(tally).__name__}. Count "
+            f"reports with protocol.tally(reports)."
         )
     if isinstance(tally.protocol, AdaptiveKwikSort):
         raise ValueError(
-            "tally must be of assignments that no answer has influenced, and what an adaptive "
-            "protocol asks depends on the answers before: take the result() of its Curator."
+            "tally must have assignments that do not depend on answers, and the questions of an "
+            "adaptive protocol depend on earlier answers. For such a protocol take the result() of "
+            "its Curator."
         )
     if tally.n < least:
         raise ValueError(
-            f"tally must hold at least {least} accepted reports, got {tally.n}: collect more, or "
-            f"see its rejected for the reasons why others were not."
+            f"tally must hold at least {least} accepted reports, got {tally.n}. Collect more "
+            f"reports. The attribute rejected gives the numbers of rejected reports by reason."
         )
 
 
 def public_order(items: int, rng: np.random.Generator | None = None) -> tuple[int, ...]:
-    """Return the random order in which equal items stand, a public one unless `rng` draws it."""
+    """Return the random order of tied items: public, or drawn by `rng`."""
     source = public_generator("order of equal items", items) if rng is None else rng
     return tuple(source.permutation(items).tolist())
 
 
 def fixed_point(numbers: FloatArray) -> tuple[IntArray, float]:
-    """Return real numbers as whole numbers of a step that is a power of two, to 50 bits."""
+    """Return real numbers as integers and a step (a power of two), to 50 bits."""
     largest = float(np.abs(numbers).max(initial=0.0))
     step = 2.0 ** (math.frexp(largest)[1] - _BITS) if largest else 1.0
     return np.rint(numbers.ravel() / step).astype(np.int64), step

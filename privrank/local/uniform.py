@@ -1,48 +1,51 @@
-"""The test of uniformity from reports: a quadratic form of net wins, its null, result and power.
+"""Test of uniformity from local reports: statistic, null, result and power.
 
-**Statistic.** B' V^+ B: B are the net wins of the items as reported, V the covariance that B would
-have under H0 if the digits of a report were independent, given what was asked. With disjoint pairs
-it is the sum over pairs of (net wins)^2 / (number of answers), in general the score form of
-Friedman's test for an unbalanced design. Its rank is the number of degrees of freedom of the
-chi-square distribution that it is close to.
+**Statistic.** The statistic is B' V^+ B. B are the reported net wins of the items, and V is the
+covariance that B would have under H0, given the assignments, if the digits of a report were
+independent. With disjoint pairs the statistic is the sum over pairs of
+(net wins)^2 / (number of answers). In general it is the score form of Friedman's test for an
+unbalanced design. It is approximately chi-square; the degrees of freedom are the rank of V.
 
-**Null distribution.** Assignments are public and were drawn without regard to rankings, so the test
-is made given them. Under H0 all orders of the items asked are equally likely, and a response,
-whatever its epsilon, leaves them so: it is symmetric in the values. So the answers of one digit are
-uniform, and those of a report are independent, as its digits share no item. With N draws of the
-statistic from a public sequence the p-value (1 + #{draws >= observed}) / (N + 1) is valid at every
-number of reports, however uneven the counts are. Observed and drawn statistics are exchangeable
-under H0, and V, which scales them, is public.
+**Null distribution.** Assignments are public and were drawn independently of rankings, so the test
+conditions on them. Under H0 all orders of the items asked are equally likely, and a response keeps
+this property for any epsilon, because it is symmetric in the values. So the answers of one digit
+are uniform, and the answers of one report are independent, because its digits share no item. With N
+draws of the statistic from a public sequence, the p-value (1 + #{draws >= observed}) / (N + 1) is
+valid for any number of reports, however unequal the counts. Observed and drawn statistics are
+exchangeable under H0, and V, which scales them, is public.
 
-**Reports drawn as a whole.** Several random pairs of one ranking depend on each other, and so do
-the coordinates of a direction. Let w be what such a report adds to B: of pairs, its votes for each
-item less those against it; of directions (`DuchiBall`, `CapBorda`), that which was sent, less its
-mean. Under H0, w and -w are equally likely. A uniform ranking is as likely as its reverse.
+**Reports drawn as a whole.** Several random pairs of one ranking are dependent, and so are the
+coordinates of a direction. Let w be the contribution of such a report to B. For pairs, w contains
+the votes for each item minus the votes against it. For directions (`DuchiBall`, `CapBorda`), it is
+the reported direction minus its mean. Under H0, w and -w are equally likely, because a uniform
+ranking is as likely as its reverse.
 
-- Pairs, given the assignment: for the reverse all true bits are turned round, and the response,
-  digit by digit, is symmetric in the two values.
-- Directions: seeds are uniform, and all directions of a seed together are symmetric about 0. For
-  the reverse ranking and the opposite directions all inner products are the same. So are the
-  favoured values and the response to them, which stands for the opposite direction. This holds as
-  far as hashed seeds are random, and up to the rounding of directions, 1e-5 of their length.
+- Pairs, given the assignment: the reverse ranking reverses all true bits, and the response of each
+  digit is symmetric in the two values.
+- Directions: seeds are uniform, and the set of all directions of a seed is symmetric about 0. The
+  reverse ranking has the same inner products with the opposite directions. So the favoured values
+  and the response to them are the same, and the reported direction is the opposite one. This holds
+  to the extent that hashed seeds are random, and up to the rounding of directions, 1e-5 of their
+  length.
 
 So given each w up to its sign, the signs are independent fair coins. V is the sum of w w', the
-covariance of B by these coins, which no sign changes. So B' V^+ B and its draws with other signs
-are exchangeable under H0, and the same p-value is valid at every number of reports. It is 1 where
-these are too few to show anything, up to m - 1 with linearly independent w. By the same argument
-the level holds for every distribution of rankings in which each is as likely as its reverse.
+covariance of B over these coins, and does not depend on the signs. So B' V^+ B and its draws with
+other signs are exchangeable under H0, and the same p-value is valid for any number of reports. The
+p-value is 1 if there are too few reports for any rejection, up to m - 1 reports with linearly
+independent w. By the same argument the test has its size for every distribution of rankings in
+which each ranking is as likely as its reverse.
 
-**How many pairs.** Close to uniformity of a Mallows model, bits about one of q public pairs have
-the non-centrality L mean(g^2) / E(g^2). Here g are the gaps of these pairs in the centre, and L is
-a function of n, epsilon and phi alone. So the q with which power .9, on average over the pairs,
-takes the least L depends on neither n nor epsilon. The choice min(8, floor(m / 2)) is within 3 % of
-the least for every number of items m. With a thousand items L is 53.8 at q = 2, 26.6 at 5, 25.0 at
-8 and 27.3 at 16.
+**Number of pairs.** For a Mallows model close to uniformity, bits about one of q public pairs have
+the noncentrality L mean(g^2) / E(g^2). Here g are the gaps of these pairs in the central ranking,
+and L depends only on n, epsilon and phi. So the q that needs the smallest L for power 0.9, on
+average over the pairs, depends on neither n nor epsilon. The choice min(8, floor(m / 2)) is within
+3% of the smallest L for every number of items m. With 1,000 items L is 53.8 for q = 2, 26.6 for 5,
+25.0 for 8 and 27.3 for 16.
 
-**Power, before reports are collected.** Respondents' rankings follow a Mallows model with a centre
-that the protocol does not know, so that all centres are as likely. Of reports about one pair each
-the numbers of each answer are drawn, which is as quick for a million as for a thousand; of others
-every report is simulated.
+**Power before data collection.** Respondents' rankings follow a Mallows model whose central ranking
+is unknown to the protocol, so all central rankings are equally likely. For reports about one pair
+each, only the numbers of each answer are drawn, which takes as long for 1,000,000 reports as for
+1,000. For all other protocols every report is simulated.
 """
 
 from __future__ import annotations
@@ -75,27 +78,27 @@ from privrank.util.solvers import spectrum
 from privrank.util.workers import progress
 
 NULL = "statistic under H0"
-"""The part of a release that holds the draws of the null distribution."""
+"""The part of a release with the draws of the null distribution."""
 
 STEP = 2.0**-10
-"""Lattice of the statistic, far finer than its spread: rounding leaves ties of draws ties."""
+"""Lattice step of the statistic, far finer than its spread; tied draws remain tied."""
 
 _LIGHT = 2**14
 _HEAVY = 2**17
-"""Random numbers of a draw up to which there are 9,999 draws, and up to which 1,999."""
+"""Largest numbers of random numbers per draw for 9,999 draws, and for 1,999 draws."""
 
 _BLOCK = 2**21
-"""Numbers that are held at a time."""
+"""Number of random numbers in memory at a time."""
 
 
 def draws_for(size: int) -> int:
-    """Return how many null draws there are unless asked for, by the random numbers of one."""
+    """Return the default number of null draws, given the random numbers per draw."""
     return draws_of(size, _LIGHT, _HEAVY)
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What was asked how often, and the quadratic form that it makes of net wins.
+    """The assignments with their counts, and the quadratic form of net wins.
 
     Parameters
     ----------
@@ -104,10 +107,10 @@ class Asked:
     assignment, count : ndarray of int64, shape (a,)
         The assignments that occur, sorted, and their numbers of reports.
     net : ndarray, shape (m,)
-        Net wins of the items as reported, or the sum of the directions that were sent.
+        Reported net wins of the items, or the sum of the reported directions.
     whole : (ndarray of int64, ndarray) or None
-        Of reports that are drawn as a whole, how many there are of each combination of assignment
-        and answer, shape (cells,), and what one of them adds to net wins, shape (cells, m).
+        For reports drawn as a whole: the number of reports of each combination of assignment and
+        answer, shape (cells,), and the contribution of one report to net wins, shape (cells, m).
     """
 
     protocol: Protocol
@@ -118,20 +121,20 @@ class Asked:
 
     @classmethod
     def of(cls, tally: Tally) -> Asked:
-        """Return what the reports of a tally were asked, or refuse."""
+        """Return the assignments of a tally; refuse unsuitable protocols."""
         check_tally(tally)
         protocol = tally.protocol
         if protocol.keeps_ties:
             raise ValueError(
-                f"uniformity is tested from orders without ties, and these reports are of the "
-                f"protocol {protocol.kind!r} with ties: collect reports of PairBits, SubRanking, "
-                f"or Comparisons without ties=True."
+                f"tally must have orders without ties for a test of uniformity, and it is of the "
+                f"protocol {protocol.kind!r} with ties. Collect reports of PairBits, of "
+                f"SubRanking, or of Comparisons without ties=True."
             )
         table = by_item(tally)
         if is_drawn_as_one(protocol) and not table.count_nonzero():
             raise ValueError(
-                "tally must hold reports that prefer an item, and in these the votes for each are "
-                "as many as against it: collect more reports."
+                "tally must hold reports that prefer an item, and every item has as many votes for "
+                "it as against it. Collect more reports."
             )
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
@@ -148,7 +151,7 @@ class Asked:
     def root(self) -> FloatArray:
         """A matrix whose product with its transpose is V^+, shape (m, rank)."""
         table = self._covariance()
-        # V of the items that were asked about; its null space, such as the constant, goes
+        # use V of the items that were asked, without its null space (such as the constant)
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
         positive = values > 1e-9 * values.max()
@@ -157,7 +160,7 @@ class Asked:
         return root
 
     def _covariance(self) -> FloatArray:
-        """Return V, of whole reports by their squares, else by what was asked alone."""
+        """Return V, from reports if drawn as a whole, or from assignments alone."""
         if self.whole is not None:
             reports, added = self.whole
             return np.asarray((added * reports[:, None]).T @ added)
@@ -187,15 +190,15 @@ class Asked:
 
     @property
     def size(self) -> int:
-        """Random numbers of a draw: one for each value of each digit, or for each whole report."""
+        """Random numbers per draw: one per value of each digit, or per whole report."""
         if self.whole is not None:
             return len(self.whole[0])
         return len(self.assignment) * self.protocol.digits * self.protocol.options
 
     def draws(self, number: int) -> IntArray:
         """Return statistics under H0, in lattice steps, from a public sequence."""
-        # the seed is made of what was asked, never of answers: one table serves every result of
-        # these numbers, and the p-value is a function of the release
+        # the seed depends on assignments, never on answers, so results with the same assignments
+        # share one table, and the p-value is a function of the release
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
         seeds = int(self.protocol.id, 16), table_key(facts.tolist())
         rng = public_generator("uniformity of reports", *seeds)
@@ -211,19 +214,19 @@ class Asked:
     def _net_wins(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draw net wins under H0, shape (number, m).
 
-        From how many whole reports are reversed, or how often each digit has each value.
+        The draws are numbers of reversed reports, or numbers of each value of each digit.
         """
         if self.whole is not None:
             reports, added = self.whole
             shape = (number, len(reports))
-            single = reports.max() == 1  # a binomial draw, but in less time
+            single = reports.max() == 1  # a faster binomial draw
             forward = (
                 rng.integers(0, 2, shape, np.int8) if single else rng.binomial(reports, 0.5, shape)
             )
             return np.asarray((2.0 * forward - reports) @ added)
         options = self.protocol.options
         count = np.repeat(self.count, self.items.shape[1])
-        if options == 2:  # a multinomial draw, but in less time
+        if options == 2:  # a faster multinomial draw
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
         else:
@@ -232,7 +235,7 @@ class Asked:
 
     @cached_property
     def _votes(self) -> csr_array:
-        """A row for each value of each digit: what it adds to the net wins of the items."""
+        """The contribution of each value of each digit (rows) to the items' net wins."""
         digits = self.items.reshape(-1, self.items.shape[2])
         options = self.protocol.options
         rows = len(digits) * options
@@ -245,18 +248,18 @@ class Asked:
 
 
 def is_drawn_as_one(protocol: Protocol) -> bool:
-    """Whether the parts of a report depend on each other under H0, so that it is drawn as one."""
+    """Return whether parts of a report are dependent under H0."""
     several = isinstance(protocol, RandomPairs) and protocol.digits > 1
     return several or isinstance(protocol, DuchiBall | CapBorda)
 
 
 def _wins(protocol: Protocol) -> FloatArray:
-    """Return net wins of the items of a digit by the value that is reported, (options, width)."""
+    """Return net wins of a digit's items by reported value, (options, width)."""
     return np.asarray(cast(Asking, protocol).signs.sum(axis=2), dtype=np.float64)
 
 
 def release_test(tally: Tally, draws: int | None) -> Release:
-    """Return the statistic of a tally with its null draws, so many or the usual number."""
+    """Return the statistic of a tally with its null draws."""
     facts = Asked.of(tally)
     drawn = facts.draws(draws_for(facts.size) if draws is None else draws)
     return release_of(
@@ -271,11 +274,11 @@ def release_test(tally: Tally, draws: int | None) -> Release:
 def infer_reports(
     release: Release, *, alpha: float = 0.05, simulation: Mapping[str, Any] | None = None
 ) -> RankTestResult:
-    """Return the test from a release of a tally's statistic: post-processing."""
+    """Return the test from a release of a tally's statistic, by post-processing."""
     if NULL not in release.values:
-        raise ValueError("release must be of a UniformityTest, and this one is of another model.")
+        raise ValueError("release must be of a UniformityTest, and it is of another model.")
     protocol = protocol_from_json(str(release.plan.settings["protocol"]))
-    # the null distribution is part of the release, so a test that is read back needs no draws
+    # the null distribution is part of the release, so reading a test again needs no draws
     null = Null.of_draws(release.values[NULL])
     given = (
         "each report or its reverse" if is_drawn_as_one(protocol) else "how often each was asked"
@@ -301,26 +304,27 @@ def infer_reports(
 
 
 def _kept(null: Null, draws: int) -> Null:
-    """Return the null distribution of a release, which holds all the draws that there are."""
+    """Return the null distribution of a release, which contains all draws."""
     return null
 
 
 @dataclass(frozen=True)
 class Collection:
-    """So many reports of a protocol that are to be collected.
+    """A planned collection of `nobs` reports of a protocol.
 
     Parameters
     ----------
     protocol : Protocol
-        What respondents are asked, and the epsilon of a report.
+        The protocol, including the epsilon of a report.
     nobs : int
         Number of respondents.
 
     Notes
     -----
     **Statistic.** A response of gain g to the order of items i and j adds, on average, g (2 p - 1)
-    to the net wins of i and takes as much from those of j. Here p is the probability that i is
-    ranked first. So the number of answers for i out of c is binomial with share 1/2 + g (p - 1/2).
+    to the net wins of i and subtracts the same from the net wins of j. Here p is the probability
+    that i is ranked first. So the number of answers for i out of c is binomial with probability
+    1/2 + g (p - 1/2).
     """
 
     protocol: Protocol
@@ -334,7 +338,7 @@ class Collection:
 
     @property
     def statistic(self) -> Statistic:
-        """The statistic of the test, of surveys that are simulated."""
+        """The test statistic of simulated surveys."""
         protocol = self.protocol
         public = isinstance(protocol, PairBits) and protocol.pairing == "public"
         return Statistic(
@@ -349,28 +353,28 @@ class Collection:
         )
 
     def null(self, draws: int) -> Null:
-        """Return the null distribution of one such survey, from so many draws.
+        """Return the null distribution of one simulated survey from `draws` draws.
 
-        A fit's own is that given how often each pair was asked, which a plan does not know.
+        A fit conditions on how often each pair was asked, which a plan does not know.
         """
         return Null.of_draws(self.survey(0.0, public_generator("planned reports")).draws(draws))
 
     def simulated(self, theta: float, rng: np.random.Generator) -> int:
-        """Return the statistic of one survey."""
+        """Return the statistic of one simulated survey."""
         return self.survey(theta, rng).statistic
 
     def survey(self, theta: float, rng: np.random.Generator) -> Asked:
-        """Simulate a survey whose rankings are of a Mallows model with this -log phi."""
+        """Simulate a survey with rankings from a Mallows model with theta = -log phi."""
         place = rng.permutation(len(self.protocol.items))
         return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
 
     def _counts(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
-        """Draw how often each pair is asked, and how often the first of its items is ahead."""
+        """Draw how often each pair is asked and its first item preferred."""
         protocol = self.protocol
         pairs = self.protocol.assignments
         m = len(place)
         assert isinstance(protocol, Asking)
-        # where respondents are fewer than pairs most pairs are not asked: only those drawn are held
+        # with fewer respondents than pairs most pairs are not asked; keep only the drawn pairs
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
             questions = np.flatnonzero(number)
@@ -378,8 +382,8 @@ class Collection:
         else:
             questions, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
         first, second = protocol.asked(questions)[:, 0].T
-        # P(answer is for the first) = 1/2 + gain / 2 times its lead, by the gap of the two in the
-        # centre; net wins are wins less losses, 2 x - c of c answers
+        # P(answer is for the first) = 1/2 + gain / 2 times its lead, which depends on the gap of
+        # the two items in the central ranking; x wins of c answers are 2 x - c net wins
         gap = place[second] - place[first]
         lead = np.sign(gap) * _leads(m, theta)[np.abs(gap)]
         more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
@@ -400,6 +404,9 @@ def _as_drawn(statistic: IntArray, order: Order) -> int:
 
 @lru_cache(maxsize=64)
 def _leads(m: int, theta: float) -> FloatArray:
-    """Return how much more often an item is ahead of one 0, 1, ... places after it than behind."""
+    """Return 2 p - 1 by gap, p the probability that the order of a pair is kept.
+
+    The gap is the difference of positions in the central ranking, 0 to m - 1.
+    """
     ahead = [0.5, *(pair_probability(gap, theta) for gap in range(1, m))]
     return readonly_copy(2.0 * np.array(ahead) - 1.0, np.float64)

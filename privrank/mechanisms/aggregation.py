@@ -2,9 +2,9 @@
 
 Each unit has one vote on every pair of items, in whole steps. With L = lcm(1..max_rows) a
 respondent with k rankings casts, for each of them, L / k steps for the item it places before the
-other. So all their rows are used, and nobody has more weight than another. Where partial rankings
-are allowed, L is twice as large. A ranking in which two items are tied, or one of them is left out
-and nothing else is known, casts half of its steps for each.
+other. So all their rows are used, and all respondents have equal weight. Where partial rankings are
+allowed, L is twice as large. A ranking in which two items are tied, or one of them is left out and
+nothing else is known, casts half of its steps for each.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def release_aggregation(
 
     Partial rankings change nothing of this. The steps of a unit for all pairs are L times a point
     of the cube [0, 1]^D; a complete ranking is one of its vertices. So counts move by at most L
-    each and scores by at most L D, whoever ranks or leaves out what. The map from votes to totals
-    takes the cube to the permutohedron, the sum of the segments between e_i and e_j over all pairs,
-    so totals move by L times a point of K. And the votes of a pair add up to L in any case, so that
-    nobody learns who has ranked what from the number of votes.
+    each and scores by at most L D, whatever items a respondent ranks or omits. The map from votes
+    to totals takes the cube to the permutohedron, the sum of the segments between e_i and e_j over
+    all pairs, so totals move by L times a point of K. The votes of a pair always add up to L, so
+    the number of votes does not reveal which items a respondent has ranked.
 
     - The order of noisy counts or totals is a function of them and of a public permutation.
     - A score is that of an order already released, at its own share of epsilon: counts and score

@@ -151,9 +151,9 @@ class CappedNorm:
     def _fixed_point(self, x: FloatArray) -> FloatArray:
         """Return a stationary unit vector, as a column: u <- grad / |grad| with U = u u'.
 
-        Starts from the sum of the records, or where that vanishes from the one that is largest in
-        lexicographic order, so that the order of the rows decides nothing. Single precision finds
-        u; F is not computed in it.
+        Starts from the sum of the records or, if the sum is zero, from the record that is largest
+        in lexicographic order. Therefore the result does not depend on the order of the rows.
+        Single precision finds u; F is not computed in it.
         """
         from privrank.kernels import search
 
@@ -321,11 +321,11 @@ def capped_norm(n: int, m: int) -> CappedNorm | None:
     certificate.
 
     z1 is a smooth function of r, close to the best for every r, and z0 = z1 / 2. B is the least
-    multiple of 1/64 whose margin exceeds 1.03 + 2 / sqrt(2 (m - 1)): uniform rankings then hardly
-    ever need more than the fixed point. A small mean shift delta moves f by
-    n delta^2 c E(d)^2 / (2 r), the plain norm by n delta^2 / (2 sqrt(r)); the null variances are
-    n Var(e) - n r / (2 c^2) and n / 2. The norm with the smaller quotient of standard deviation,
-    noise included, and shift is chosen. Only power and time depend on these approximations.
+    multiple of 1/64 whose margin exceeds 1.03 + 2 / sqrt(2 (m - 1)): for uniform rankings the fixed
+    point is then nearly always sufficient. A small mean shift delta moves f by n delta^2 c E(d)^2 /
+    (2 r), the plain norm by n delta^2 / (2 sqrt(r)); the null variances are n Var(e) - n r / (2
+    c^2) and n / 2. The norm with the smaller quotient of standard deviation, noise included, and
+    shift is chosen. Only power and time depend on these approximations.
     """
     r = (m - 1) / n
     upper = round(64 * (3.4 + r / 2 + 0.28 * math.log1p(0.1 / r))) / 64

@@ -3,9 +3,9 @@
 An omnibus is the largest of several statistics, each less a public number. The others here are of
 choices, and of rankings of at most six items.
 
-Everywhere n is the number of observations, at least 2, and p holds the null probabilities of k >= 2
-categories, which sum to 1; some may be 0. Rankings of m <= 6 items are choices among m! categories,
-in lexicographic order of their ranks.
+Throughout, n is the number of observations, at least 2, and p contains the null probabilities of k
+>= 2 categories, which sum to 1; some may be 0. Rankings of m <= 6 items are choices among m!
+categories, in lexicographic order of their ranks.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ class ExpectedCounts:
         """Return by how much the count of some category lies outside the range expected of it.
 
         In 1024ths of a choice: floor(1024 max_x max(M_x - t_x - a_x, t_x - M_x - b_x)) over the
-        categories that can occur, t_x = n p_x rounded to a multiple of 2^-b. t_x + a_x and
-        t_x - b_x are the binomial quantiles of M_x at the upper and lower level 1 / (4 k), or t_x
-        where it lies beyond them, so that a_x and b_x are not negative.
+        categories that can occur, t_x = n p_x rounded to a multiple of 2^-b. t_x + a_x and t_x -
+        b_x are the binomial quantiles of M_x at the upper and lower level 1 / (4 k), or t_x if it
+        lies beyond them, so a_x and b_x are not negative.
 
         Notes
         -----
@@ -133,8 +133,8 @@ class ExpectedCounts:
     def null(self, name: str, value: Value) -> partial[Null]:
         """Return the Monte Carlo null of a value, as a function of the number of draws.
 
-        The public sequence is named by n, the number of categories and a fingerprint of p, so that
-        the same p has the same draws wherever it comes from.
+        The public sequence is named by n, the number of categories and a fingerprint of p, so equal
+        p have equal draws.
         """
         return partial(null_of, name, self.sizes(), value, partial(multinomial, self.n, self.p))
 
@@ -196,10 +196,10 @@ def distance_from_null(n: int, p: Probabilities) -> Statistic:
 
     For equal p, t_x = n / k: n k S moves by at most k D = min(k, n). Attained for k <= n where a
     choice alone in its category joins all the others, for k > n where it leaves an empty category
-    behind. Else the t_x are n p_x rounded to a multiple of 2^-b, so that n S and D are whole
-    numbers of 2^-b and the statistic is exact in integers. Numbers at most D apart have floors of
-    1024 / D times them at most 1024 apart. Attained, for instance, where n p_a >= 1: a choice
-    leaves M_a <= t_a for a category at or above its expected count.
+    behind. In all other cases the t_x are n p_x rounded to a multiple of 2^-b. Then n S and D are
+    whole multiples of 2^-b, and the statistic is exact in integers. Numbers at most D apart have
+    floors of 1024 / D times them at most 1024 apart. Attained, for instance, where n p_a >= 1: a
+    choice leaves M_a <= t_a for a category at or above its expected count.
 
     **Null.** Exact for up to 2^22 choices of two categories, else Monte Carlo over multinomial
     counts.
@@ -530,9 +530,9 @@ def omnibus(
     is replaced. q_j is a function of the sizes and of epsilon, so public: the maximum moves by no
     more.
 
-    **Null.** Monte Carlo. The vectors are drawn once, and serve at every epsilon. Those behind the
-    q_j are a public sequence of their own, so that the q_j are constants to the sequence behind the
-    p-values, and these are valid for every q_j.
+    **Null.** Monte Carlo. The vectors are drawn once, and serve at every epsilon. The draws that
+    determine the q_j are a separate public sequence. So the q_j are constants with respect to the
+    sequence of the p-values, which are valid for every q_j.
 
     **Power.** Under the null some T_j + L reaches its q_j with probability at most the sum of the
     levels. So at that level a noisy value of 0 or more is rejected, and each part rejects whatever

@@ -7,16 +7,17 @@ T_0 is the statistic of the data, T_1, ..., T_B those of B random re-labellings 
 of the data. Delta bounds, at every re-labelling, the change of the statistic when one unit is
 replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay secret.
 
-**What is released.** Only the smoothed p-value p = H(M_0), rounded up, with
+**Released.** Only the smoothed p-value p = H(M_0), rounded up, with
 
     M_0 = T_0 + sigma L,    H(m) = 1/(B + 1) sum_{i=0..B} P(T_i + sigma L >= m),
 
 L a standard Laplace variable and sigma = 2.25 Delta / epsilon. Neither validity nor privacy depends
 on B, which decides about power alone, and little beyond 99.
 
-**What is not.** M_0 beside p shows the function H at a point, and H depends on all the data; so do
-the permutation quantile, any T_i, and the rank of T_0 or of M_0 among them. An effect size and
-`null_threshold` beside it need noise and a share of the budget of their own.
+**Not released.** M_0 together with p shows the function H at a point, and H depends on all the
+data. The permutation quantile, any T_i, and the rank of T_0 or of M_0 among them also depend on all
+the data. An effect size and its `null_threshold` need separate noise and a separate share of the
+budget.
 
 **Null.** Let the units be exchangeable under the null hypothesis. Given the multiset
 {T_0, ..., T_B}, T_0 is a uniform draw from it. So M_0, given the multiset, has survival function
@@ -57,9 +58,9 @@ alter the rounded p only where a cell crosses one of the 10,000 steps: with prob
 2e-10 in all.
 
 **Kim and Schrab (2023)** decide at one level instead, with noise of scale 2 Delta / epsilon on
-every statistic. The decision alone is private at this scale. The rank p-value that their code shows
-beside it, with the noisy statistic and quantile, is not: it shows the order of M_0 among all others
-at once. At this scale it loses 1.138 epsilon for a set of 17 statistics (enumerated in the tests).
+every statistic. The decision alone is private at this scale. The rank p-value that their code also
+shows, with the noisy statistic and quantile, is not private: it shows the rank of M_0 among all
+others. At this scale it loses 1.138 epsilon for a set of 17 statistics (enumerated in the tests).
 
 References
 ----------
@@ -118,7 +119,7 @@ _TIE = 2.0**-30
 
 @dataclass(frozen=True, slots=True)
 class _Data:
-    """The data as a permutation test sees them: counts by sample and kind; none is empty.
+    """The input of a permutation test: counts by sample and kind; no sample is empty.
 
     Parameters
     ----------
@@ -199,8 +200,8 @@ def permuted(
 ) -> FloatArray:
     """Return the statistics of the data and of all re-labellings, which are sensitive.
 
-    In rows, the data's first; the distance of two groups is a second column where it is wanted
-    beside another statistic. `public` is from :func:`public_quantiles`.
+    In rows, with the observed data first. The distance of two groups is a second column if it is
+    needed in addition to another statistic. `public` is from :func:`public_quantiles`.
     """
     data = _data(encoded, comparison)
     measures = [_measure(data, comparison, encoded.sample, public)]
@@ -227,7 +228,7 @@ def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rn
 
 
 def _effect(plan: Plan, distances: FloatArray, rng: Rng) -> IntArray:
-    """Return the noisy distance, and what is released beside it; `distances` are sensitive."""
+    """Return the noisy distance and its additional release; `distances` are sensitive."""
     part = plan.parts[STATISTIC]
     numbers = [float(distances[0])]
     if THRESHOLD_LEVEL in plan.settings:

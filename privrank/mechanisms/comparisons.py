@@ -20,7 +20,7 @@ from privrank.bradley_terry.fit import Solver, fit_ridge
 from privrank.bradley_terry.linear import check_identified, item_contrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import check_connected, halves
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
@@ -60,21 +60,21 @@ def release_comparisons(
     budget: Ledger | None,
     rng: Rng,
 ) -> Release:
-    """Spend the budget and release what `plan` asks for.
+    """Spend the budget and release the parts of a plan.
 
     Parameters
     ----------
     encoded : Encoded
         The sensitive counts.
     plan : Plan
-        What to release, with its noise.
+        The parts to release, with their noise.
     link : Link
-        Link of the model. What is released depends on it under objective perturbation, and in the
-        non-private run, which keeps the wins of every pair met where the link is not the logit.
+        Link of the model. The release depends on it under objective perturbation, and in the
+        non-private run, which keeps the wins of every observed pair if the link is not the logit.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of objective perturbation.
     reader : str
-        The call that reads a release, for the message of a second stage that failed.
+        The call that reads a release, for the error message if the second stage fails.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -85,19 +85,21 @@ def release_comparisons(
     BudgetExceeded, ValueError
         Before anything is spent; only a non-private run has looked at the counts by then.
     FitError
-        If the second stage fails: holds the first, a release of its own (:func:`first_stage`).
+        If the second stage fails. The error contains the release of the first stage
+        (:func:`first_stage`).
 
     Notes
     -----
-    **Privacy.** What is released, and by which noise, is the plan's
-    (:func:`plan_comparisons`); it is spent before a count is read. Rows beyond the bounds are left
-    out by a secret draw then (:func:`privrank.mechanisms.tallies.sample_rows`). Groups of
-    respondents have independent noise each (:mod:`privrank.privacy.netnoise`).
+    **Privacy.** The plan fixes the released parts and their noise (:func:`plan_comparisons`). Its
+    epsilon is spent before a count is read. Then a secret draw omits rows beyond the bounds
+    (:func:`privrank.mechanisms.tallies.sample_rows`). Groups of respondents have independent noise
+    each (:mod:`privrank.privacy.netnoise`).
     """
     design = encoded.design
     exact = math.isinf(plan.epsilon)
     if exact and (budget is None or math.isinf(budget.epsilon)):
-        # a graph that falls apart is refused before it is paid for; a finite budget refuses it all
+        # a disconnected graph is refused before epsilon is spent; a finite budget refuses every
+        # such run
         encoded = sample_rows(encoded, rng)
         design = _observed(
             encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
@@ -112,7 +114,7 @@ def release_comparisons(
 def _drawn(
     encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
-    """Draw every part of a plan but those of the second stage, measured by the help of these."""
+    """Draw the parts of the first stage of a plan, and prepare the second stage."""
     items = len(encoded.design.items)
     exact = math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
@@ -125,7 +127,7 @@ def _drawn(
             values[name] = observed_wins(encoded).ravel()
             continue
         counts = STATISTICS[name](encoded)
-        # every group of respondents has noise of its own
+        # every group of respondents has independent noise
         groups = counts.reshape(-1, items) if name == names.NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if names.MOMENTS[0] in plan.parts:
@@ -143,14 +145,15 @@ def _drawn(
 
 
 def first_stage(release: Release) -> Release:
-    """Return a release without its second stage, at the epsilon of the parts that it holds.
+    """Return a release without its second stage, at the epsilon of its remaining parts.
 
-    Its fit takes the answers of a respondent as independent, as with ``dependence="none"``.
+    Its fit treats the answers of a respondent as independent (``dependence="none"``).
 
     Notes
     -----
-    **Privacy.** The parts are private at their own shares of epsilon, whose sum is the plan's less
-    that of the second stage; of zero-concentrated privacy that one had a^2 / 2 at its share a.
+    **Privacy.** The parts are private at their own shares of epsilon. Their sum is the epsilon of
+    the plan minus the shares of the second stage. A second-stage part with the share a has a^2 / 2
+    of the zero-concentrated privacy.
     """
     plan = release.plan
     parts = {name: part for name, part in plan.parts.items() if name not in SECOND_STAGE}
@@ -164,7 +167,7 @@ def first_stage(release: Release) -> Release:
 
 
 def _with_opponents(encoded: Encoded, release: Release, rng: Rng) -> Release:
-    """Add how often items of one half of the released order met, rather than items of both halves.
+    """Add the comparisons within halves of the released order minus those between halves.
 
     Notes
     -----
@@ -177,7 +180,7 @@ def _with_opponents(encoded: Encoded, release: Release, rng: Rng) -> Release:
 
 
 def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
-    """Add what is released of the dependence of respondents' answers.
+    """Add the statistic of the dependence of respondents' answers.
 
     Notes
     -----
@@ -185,7 +188,7 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
     public facts, and the statistics have their sensitivity whatever these are
     (:func:`privrank.mechanisms.tallies.largest_design_effect`,
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
-    planned, so that both stages compose.
+    planned, so both stages compose.
     """
     part = release.plan.parts[names.DEPENDENCE]
     findings = dict(release.found)
@@ -218,13 +221,13 @@ SECOND_STAGE: dict[str, Callable[[Encoded, Release, Rng], Release]] = {
     names.OPPONENTS: _with_opponents,
     names.DEPENDENCE: _with_dependence,
 }
-"""What measures a part with the help of the first stage's parts, by name, in order."""
+"""Functions that measure a part given the parts of the first stage, by name and in order."""
 
 
 def _observed(encoded: Encoded, *, always: bool) -> Design:
-    """Return the design of a non-private run: who met whom is observed, unless it was declared.
+    """Return the design of a non-private run, with observed pair counts unless declared.
 
-    Statistics by pair met need it observed `always`.
+    Statistics by observed pair `always` need observed counts.
     """
     design = encoded.design
     if design.pairs is not None and design.pairs.origin == "declared" and not always:
@@ -242,7 +245,7 @@ def _observed(encoded: Encoded, *, always: bool) -> Design:
 def draw_worths(
     encoded: Encoded, noise: Perturbation, link: Link, solver: Solver, rng: Rng
 ) -> IntArray:
-    """Minimise the perturbed loss and publish the minimiser on a grid.
+    """Minimise the perturbed loss and release the minimiser on a grid.
 
     The loss is the log-loss of the link, or its matching loss where the log-loss has no bounded
     slope (:func:`privrank.bradley_terry.losses.loss_bounds`).
@@ -251,16 +254,16 @@ def draw_worths(
     -----
     **Privacy.** Let theta be the exact minimiser of L(theta) + gamma |theta|^2 / 2 + w'theta, w
     Laplace(lambda): it is private at the share of ``"worths"`` by
-    :func:`privrank.privacy.sensitivity.objective_loss`. What is computed, theta_app, has gradient
-    norm at most beta for every data set and every w. Here beta is the solver's certified tolerance,
-    which counts all rounding (:func:`certified_worths`), plus sqrt(m) cell / 2 because w is known
-    to within half a cell. The objective is gamma-strongly convex, so
-    |theta_app - theta|_2 <= beta / gamma. Given theta, two neighbours' theta_app therefore differ
-    by at most 2 beta / gamma in l2, 2 sqrt(m) beta / gamma in l1, and after rounding to the grid by
-    one more step per coordinate. Discrete Laplace noise for that sensitivity spends the share of
-    ``"output"``. The tolerance is public; the solver iterates until it is certified, however long
-    that takes. No w is too large for it: neither w nor the worths are cut off before the noise of
-    the output has its sensitivity.
+    :func:`privrank.privacy.sensitivity.objective_loss`. The computed approximation theta_app has
+    gradient norm at most beta for every data set and every w. Here beta is the solver's certified
+    tolerance, which counts all rounding (:func:`certified_worths`), plus sqrt(m) cell / 2 because w
+    is known to within half a cell. The objective is gamma-strongly convex, so |theta_app - theta|_2
+    <= beta / gamma. Given theta, two neighbours' theta_app therefore differ by at most 2 beta /
+    gamma in l2, 2 sqrt(m) beta / gamma in l1, and after rounding to the grid by one more step per
+    coordinate. Discrete Laplace noise for that sensitivity spends the share of ``"output"``. The
+    tolerance is public; the solver iterates until it is certified, however long that takes. No w is
+    too large for it: neither w nor the worths are cut off before the noise of the output has its
+    sensitivity.
 
     References
     ----------
@@ -282,7 +285,7 @@ def draw_worths(
     else:
         linear = item_contrasts(pairs, len(target))
         steps = list(_grid(fit_ridge(target, linear, noise.gamma, loss, solver=solver).point))
-    # clipping to what 64 bits hold brings no two worths further apart
+    # clipping to 64 bits moves no two worths further apart
     inside = np.array([min(max(int(step), -(2**62)), 2**62) for step in steps], dtype=np.int64)
     return draw(noise.part, inside, rng)
 
@@ -340,7 +343,7 @@ def certified_worths(
     gamma = noise.gamma
     far = loss.far
     # all numbers that depend on the size of the noise are fractions: no rounding until they are
-    # small (gaps gathered first, then the centre c taken off in whole grid steps)
+    # small (first the gaps are narrowed, then the centre c is subtracted in whole grid steps)
     unit = Fraction(gamma) * Fraction(OUTPUT_STEP)
     scores = float(loss.size.sum() + np.abs(target).max())
     moves = _gathered(drawn, Fraction(4.0 * scores + gamma * (loss.straight + 2.0)), unit)
@@ -370,7 +373,7 @@ def certified_worths(
 
 
 def _gathered(drawn: AnyArray, gap: Fraction, unit: Fraction) -> list[int]:
-    """Return how many units each number comes nearer to 0 so that gaps among them narrow.
+    """Return the number of units by which each number moves towards 0 to narrow wide gaps.
 
     In the order of the numbers and 0, a gap wider than `gap` becomes one of at least that, and at
     most one unit more; narrower ones stay.

@@ -17,8 +17,8 @@ group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and that of every o
 - *T* moves by at most (1 - w_g + sum_{h != g} w_h) |d| / N = 2 (1 - w_g) |d| / N. A re-labelling
   puts the unit into any group, so Delta = 2 (1 - w) diam / N at every one, w the smallest share. It
   is attained where the smallest group is all at x and the others all at y.
-- *D_g* moves by at most max(w_g, 1 - w_g) diam / N, as the unit is in g or is not.
-- *Private labels.* Neighbours may change a unit's group, too. At a re-labelling the replaced unit
+- *D_g* moves by at most max(w_g, 1 - w_g) diam / N, because the unit is in g or it is not.
+- *Private labels.* Neighbours may also change a unit's group. At a re-labelling the replaced unit
   keeps whatever group it is dealt and some unit j moves from one group to another: do the one, then
   the other. The first moves T by less than 2 diam / N, as above. The second leaves mu where it is
   and takes phi_j - mu out of one sum into the other, |phi_j - mu| <= (1 - 1/N) diam: less than
@@ -194,7 +194,8 @@ def cell_parts(tables: TableArray) -> FloatArray:
 def _pooled(tables: TableArray) -> IntArray:
     """Return counts by kind over all groups, shape (1, k) where those of all tables are the same.
 
-    Re-labellings of one data set have the same, so that what depends on them is found once.
+    Re-labellings of one data set have equal counts, so quantities that depend on these are computed
+    once.
     """
     pooled = tables.sum(axis=1, dtype=np.int64)
     return np.asarray(pooled[:1] if (pooled == pooled[0]).all() else pooled)
@@ -213,10 +214,10 @@ def _spread(pooled: IntArray, share: float) -> FloatArray:
 def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
     """Return e(c): about the mean absolute deviation of a binomial (c, w = size / total) count.
 
-    e(c) = min_{j <= c} (d(j) + (c - j) w (1 - w)), d the mean absolute deviation, so that it rises
-    by at most w (1 - w) per count; as d does not fall (a martingale's deviations grow), nor does e.
-    Counts beyond the table have e(last) sqrt(c / last): as e(last) <= last w (1 - w), that rises by
-    at most half of w (1 - w).
+    e(c) = min_{j <= c} (d(j) + (c - j) w (1 - w)), with d the mean absolute deviation. So e
+    increases by at most w (1 - w) per count. As d does not decrease (the deviations of a martingale
+    grow), e does not decrease either. Counts beyond the table have e(last) sqrt(c / last): as
+    e(last) <= last w (1 - w), that rises by at most half of w (1 - w).
     """
     table = _expected_table(size, total)
     last = len(table) - 1

@@ -31,7 +31,7 @@ _TAIL = 1e-3
 
 _WEIGHT = 2**20
 _SCORE = 2**32
-"""One, as the weight of a ranking and as the mean sign of a pair, in integers."""
+"""The number 1 in integer units, for the weight of a ranking and the mean sign of a pair."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,11 @@ The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
 kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for
 ``"kendall"`` and sqrt(2 (1 - e^-2)) = 1.31504 for ``"mallows"``.
 
-**Many rankings.** A kernel matrix grows with the square of their number. Of more than
-`MAX_MATRIX` rankings of 7 to 100 items the features are explicit (:class:`Features`):
+**Many rankings.** A kernel matrix grows with the square of their number. For more than `MAX_MATRIX`
+rankings of 7 to 100 items the features are explicit (:class:`Features`):
 
-- of ``"kendall"`` the C = m (m - 1) / 2 signs of the pairs, divided by sqrt(C), so that nothing
-  changes but rounding;
+- of ``"kendall"`` the C = m (m - 1) / 2 signs of the pairs, divided by sqrt(C); only rounding
+  changes;
 - of ``"mallows"`` the part of degree one of exp(tau - 1), (1 + tau) / e, in the same way, and of
   the rest, K2 = exp(tau - 1) - (1 + tau) / e, the projection on the span of 1,024 public uniform
   rankings z. K2 is a power series in tau without negative coefficients, so positive definite, and
@@ -328,7 +328,7 @@ def largest_distance(tables: TableArray) -> FloatArray:
     sizes = tables[0].sum(axis=1, dtype=np.int64)
 
     def distance(g: int, h: int) -> FloatArray:
-        # whole numbers up to n_g n_h, so that equal statistics are equal
+        # whole numbers up to n_g n_h, for which equal statistics compare equal
         apart = np.abs(_apart(tables, sizes, g, h)).sum(axis=1)
         return np.asarray(apart / (2 * sizes[g] * sizes[h]))
 
@@ -397,7 +397,7 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
     Notes
     -----
     Matrix products over all tables. Only the upper part of K is used: with half its diagonal block
-    it is U, and K = U + U'. Of features the products are those of their means.
+    it is U, and K = U + U'. With explicit features the products are the products of their means.
     """
     if isinstance(gram, Features):
         means = gram.means(tables)
@@ -515,8 +515,8 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
 
     Notes
     -----
-    Where noise dominates, q is the mean of the draws plus what depends on the noise alone, so that
-    statistics with different spreads enter an omnibus on equal terms; where it does not, q is a
+    If noise dominates, q is the mean of the draws plus a term that depends on the noise alone. Then
+    statistics with different spreads have equal weight in an omnibus. If it does not, q is a
     quantile of the draws.
     """
     draws = np.asarray(draws, dtype=np.float64)

@@ -58,7 +58,7 @@ _WORK = 2**23
 """Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
 
 _RIDGE = 0.01
-"""What is added under the root, in units of n: it bounds the slope, and so rounding errors."""
+"""Constant added under the root, in units of n: it bounds the slope, and so the rounding errors."""
 
 BORDA_LEVEL = 0.045
 RESIDUAL_LEVEL = 0.005
@@ -77,8 +77,8 @@ def borda_norm(n: int, m: int) -> Statistic:
     stays below 0.9 steps, some 10^10 times what it is.
 
     **Null.** Monte Carlo over uniform rankings. Where the certificate takes most of the time, the
-    draws do without it. At such sizes it holds on uniform rankings but for a share below 10^-3, and
-    where it holds the value is the same bit for bit.
+    draws do without it. At such sizes it is satisfied for uniform rankings except for a share below
+    10^-3. If it is satisfied, the value is identical to the last bit.
     """
     norm = capped_norm(n, m)
     if norm is None:
@@ -205,13 +205,13 @@ def residual_norm(n: int, m: int) -> Statistic:
     -----
     **Kernel.** Each term is positive definite. The first is an inner product. In the second, tau is
     that of the sign vectors of the C pairs, scaled to length 1. Their projection on the differences
-    phi_a - phi_b has phi = -u / m and the squared length |u|^2 / (m C), so that the term is the
-    inner product of what is orthogonal to it. The third is a power series in tau without negative
-    coefficients. Under uniformity the first two have mean 0, and E e^tau - 1 =
-    e prod_j (1 - z^j) / (j (1 - z)) - 1 with z = exp(-2 / C), as tau = 1 - 2 d / C and the Kendall
-    distance d from any ranking is a sum of independent uniform variables on 0, ..., j - 1. As
-    relabelling the items maps uniform rankings to uniform ones, the mean over y does not depend on
-    x: R is n times the distance of the mean embedding from that of uniform rankings.
+    phi_a - phi_b has phi = -u / m and the squared length |u|^2 / (m C). So the term is the inner
+    product of the components orthogonal to it. The third is a power series in tau without negative
+    coefficients. Under uniformity the first two have mean 0, and E e^tau - 1 = e prod_j (1 - z^j) /
+    (j (1 - z)) - 1 with z = exp(-2 / C), as tau = 1 - 2 d / C and the Kendall distance d from any
+    ranking is a sum of independent uniform variables on 0, ..., j - 1. As relabelling the items
+    maps uniform rankings to uniform ones, the mean over y does not depend on x: R is n times the
+    distance of the mean embedding from that of uniform rankings.
 
     **Privacy.** A replaced ranking moves n times the mean embedding by phi(x) - phi(x'), whose
     squared length is the sum over the terms. First: 2 - 2 sum_a q(x_a) q(x'_a), at most
@@ -317,16 +317,16 @@ class Limit:
 
     Notes
     -----
-    **Null.** Of at most 6 items the counts of all m! orders are drawn, which is exact. Of more, at
-    the limit: sums over rankings of u_a, of q(x_a) and of the sign vectors less their projection
-    (:func:`residual_norm`). Each is a vector in a space on which relabellings act irreducibly, of
-    m - 1, m - 1 and (m - 1) (m - 2) / 2 dimensions, and has mean 0. So its covariance is a multiple
-    of the identity (Schur). The spaces of the third and of the others are of different kinds, and
-    E u_a q(x_b) = 0, as reversing all rankings turns the sign of u alone. The three are
-    uncorrelated. Hence their squared lengths, divided by n times their means, tend to independent
-    chi-squares divided by their degrees of freedom. The distribution functions of quadratic forms
-    of five dimensions and more err by the order of 1 / n (Bentkus and Goetze 1997); what is left
-    for the sizes taken is measured in ``validation/uniformity_limit.py``.
+    **Null.** Of at most 6 items the counts of all m! orders are drawn, which is exact. For more
+    rankings, the limit: sums over rankings of u_a, of q(x_a) and of the sign vectors minus their
+    projection (:func:`residual_norm`). Each is a vector in a space on which relabellings act
+    irreducibly, of m - 1, m - 1 and (m - 1) (m - 2) / 2 dimensions, and has mean 0. So its
+    covariance is a multiple of the identity (Schur). The spaces of the third and of the others are
+    of different kinds, and E u_a q(x_b) = 0, as reversing all rankings turns the sign of u alone.
+    The three are uncorrelated. Hence their squared lengths, divided by n times their means, tend to
+    independent chi-squares divided by their degrees of freedom. The distribution functions of
+    quadratic forms of five dimensions and more err by the order of 1 / n (Bentkus and Goetze 1997);
+    what is left for the sizes taken is measured in ``validation/uniformity_limit.py``.
     """
 
     n: int
@@ -419,8 +419,8 @@ def of_choices(n: int, k: int, xi: float) -> Statistic:
 
     Notes
     -----
-    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus_of`. Of two
-    categories its parts are one statistic, whose null distribution is known exactly.
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus_of`. For two categories
+    its parts are one statistic, whose null distribution is known exactly.
     """
     return binomial(n, 0.5) if k == 2 else omnibus_of(n, uniform(k), xi)
 
@@ -454,8 +454,8 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     -------
     Statistic
         Of the Borda norm at level .045 and the residual norm at level .005: most of what surveys
-        hold shows in mean ranks, and the small share is enough for large departures from them. Of
-        two items, whether both orders are equally frequent.
+        hold shows in mean ranks, and the small share is enough for large departures from them. For
+        two items, it tests whether both orders are equally frequent.
 
     Notes
     -----

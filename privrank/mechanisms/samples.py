@@ -57,9 +57,9 @@ def release_sample(
     plan : Plan
         Its noise (:func:`plan_sample`).
     null : NullModel
-        What is tested, from which rankings with ties or missing items are completed.
+        The null hypothesis, from which rankings with ties or missing items are completed.
     effect : tuple of Statistic and float, optional
-        The distance that the plan has beside it.
+        The distance that the plan releases in addition.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -100,8 +100,8 @@ def release_sample(
 def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> EncodedSample:
     """Return the sample with one row of every unit, drawn by a secret lot of its own.
 
-    Choices are counted, unless those of respondents are to be kept `apart`. Else what is kept is in
-    the order of the numbers of their names, whatever the parts that they are in.
+    Choices are counted, unless those of respondents must be kept `apart`. In all other cases the
+    kept rows are ordered by the numbers of their names, whatever parts they are in.
 
     Notes
     -----
@@ -109,11 +109,12 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     of this fit. Whatever it is, and whatever its hash does, the row that is drawn of a respondent
     is a function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). It
     is no function of other respondents, the order of rows, the part that they are in or the number
-    of parts. So where one is replaced, also by one of another name or part, the rows drawn under k
-    are neighbours of which one was replaced: what is private for one row per unit has the same
-    guarantee under k, and so for the mean over k, which no data decide. Another name can move the
-    places of others: what is done with the rows must not depend on their order, nor does it
-    (:class:`privrank.hypotheses.statistic.Statistic`), or treats all orders alike.
+    of parts. So if one respondent is replaced, even by one with another name or in another part,
+    the rows drawn under k are neighbours with one replaced row. A mechanism that is private for one
+    row per unit has the same guarantee under k, and hence for the mean over k, which does not
+    depend on the data. Another name can move the places of others: what is done with the rows must
+    not depend on their order, nor does it (:class:`privrank.hypotheses.statistic.Statistic`), or
+    treats all orders alike.
     """
     drawn = encoded._people
     many = len(encoded.sample.items)
@@ -164,13 +165,13 @@ def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     Returns
     -------
     ndarray of int64, shape (n, m)
-        Ranks 1 to m. Sensitive, as the codes are.
+        Ranks 1 to m. The result is as sensitive as the codes.
 
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one ranking. Each is mapped by random numbers of its
     own, drawn in secret; for any outcome of them neighbours become rankings that differ in one row.
-    So what is private for complete rankings is private here. What is completed is never released.
+    So what is private for complete rankings is private here. Completed rankings are never released.
 
     **Statistic.** Let an order x have probability P(x) under the null, and let the part o of it
     that is reported depend on x through o alone: P(o | x) is the same for all x that agree with o

@@ -1,4 +1,4 @@
-"""Spend, then draw, then wrap: the steps that every release is made of."""
+"""Spend, then draw, then build the release: the steps of every mechanism."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from privrank.util.checks import Rng, warn
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a mechanism has drawn, and what the release says of it.
+    """The values that a mechanism has drawn, with the public facts about them.
 
     Parameters
     ----------
     values : mapping of str to ndarray of int64
-        What is released, by part.
+        Released values, by part.
     tie_break : tuple of int
         A random order of the items, drawn without looking at the data.
     found : mapping of str to float
         Facts about how the values were found, computed from them.
     then : callable, optional
-        Adds to the release what is measured by the help of the values, with noise and a share of
-        epsilon that the plan has for it.
+        Adds to the release the statistics that depend on the values, with the noise and the share
+        of epsilon of the plan.
     """
 
     values: Mapping[str, IntArray]
@@ -51,17 +51,17 @@ def spend_and_release(
     rng: Rng,
     link: Link = LOGIT,
 ) -> Release:
-    """Spend what a plan costs, then draw, then return what was drawn as a release.
+    """Spend the epsilon of a plan, draw its parts and return the release.
 
     Parameters
     ----------
     plan : Plan
-        What is released, with its noise: fixed from public numbers.
+        The parts to release with their noise, fixed from public numbers.
     survey : Design or Sample
         Public facts of the data.
     drawn : callable
-        Reads the data and adds the noise of the plan to them. It is called once, after the budget
-        was reserved.
+        Reads the data and adds the noise of the plan. It is called once, after the budget was
+        reserved.
     budget : Ledger or None
         Ledger to reserve from.
     rng : numpy.random.Generator or None
@@ -79,9 +79,9 @@ def spend_and_release(
     Notes
     -----
     **Privacy.** `drawn` and the `then` that it returns alone see the data, and they are called
-    after the budget was reserved. Their noise is that of the plan, so that their values together
-    have the guarantee that is proved of the plan. The rest of a release is the plan itself, public
-    facts and what is computed from the values.
+    after the budget was reserved. They add the noise of the plan, so their values together have the
+    guarantee that is proved for the plan. The rest of a release is the plan itself, public facts
+    and functions of the values.
     """
     spend(budget, plan, survey, rng)
     outcome = fit_error_guard(drawn, None, "")
@@ -98,30 +98,31 @@ def spend_and_release(
 
 
 _ADVISED = Lock()
-"""Taken for good by the thread that gives the advice: of several at once, one takes it."""
+"""Acquired for good by the thread that gives the advice, so only one of several threads does."""
 
 
 def _advise(unit: str) -> None:
-    """Say once in a process that fits without a budget are counted nowhere."""
+    """Warn once in a process that fits without a budget are not recorded."""
     if not _ADVISED.acquire(blocking=False):
         return
     try:
         warn(
-            "this fit is counted in no budget, although its epsilon adds to that of every other "
-            "fit to the same data: make budget = privrank.Budget('survey.ledger', epsilon=..., "
-            f"unit={unit!r}) with the total, and hand budget= to all of them (said once)."
+            "this fit is not recorded in a budget, although its epsilon adds to the epsilon of "
+            "every other fit to the same data. Make budget = privrank.Budget('survey.ledger', "
+            f"epsilon=..., unit={unit!r}) with the total, and pass budget= to all fits (shown "
+            "once)."
         )
-    except BaseException:  # warnings are errors: the next fit is stopped, too
+    except BaseException:  # if warnings are errors, the next fit is stopped as well
         _ADVISED.release()
         raise
 
 
 def spend(budget: Ledger | None, plan: Plan, survey: Design | Sample, rng: Rng) -> None:
-    """Reserve what a plan costs, before anything is read or drawn.
+    """Reserve the epsilon of a plan, before anything is read or drawn.
 
-    Without a budget nothing is reserved. A warning says so, once, if the fit is one that may be
-    published: with a finite epsilon and secure noise. Seeded noise is for simulations, whose
-    results are not for publication and of which studies make thousands.
+    Without a budget nothing is reserved. A fit that may be published, with a finite epsilon and
+    secure noise, warns about this once. Seeded noise is for simulations, whose results are not for
+    publication and of which studies make thousands.
 
     Raises
     ------

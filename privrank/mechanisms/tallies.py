@@ -1,21 +1,21 @@
 """The sensitive counts of paired comparisons, read from an encoded data set.
 
-Exact integers, or their whole-number multiples; nothing here may leave the mechanisms that add
-noise to it.
+Exact integers, or their whole-number multiples. These values may not leave the mechanisms that add
+noise to them.
 
-Of rows that were not bounded by the encoder a secret, uniformly random choice of at most `max_rows`
-of each respondent counts.
+If the encoder did not bound the rows, a secret, uniformly random choice of at most `max_rows` rows
+of each respondent is used.
 
-**Dependence.** Two statistics say how answers of one respondent depend on each other.
+**Dependence.** Two statistics measure the dependence of the answers of one respondent.
 
 *Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair i < j, and where ties
 have a parameter that of T^2, T a respondent's number of ties.
 
-*Worst*: of many contrasts, the largest design effect. Directions come from what the fit has
-released already, so they are public by then, and so is all that is computed from them alone.
+*Worst*: the largest design effect of many contrasts. The contrasts are computed from what the fit
+has already released. They are therefore public, like everything that is computed from them alone.
 
-Where respondents compared different pairs, and which is part of what varies, a net is that of
-answers less what the fit expects of them (:class:`Expected`).
+If respondents compared different pairs, and the choice of pairs is random, nets are computed from
+answers minus their expectations under the fit (:class:`Expected`).
 """
 
 from __future__ import annotations
@@ -102,11 +102,6 @@ def observed_wins(encoded: Encoded) -> IntArray:
     return np.stack((count[seen] + net[seen], count[seen] - net[seen]))
 
 
-def ties(encoded: Encoded) -> IntArray:
-    """Return the number of ties; sensitive."""
-    return encoded._ties
-
-
 def order_effect(encoded: Encoded) -> IntArray:
     """Return wins minus losses of the items named first; sensitive."""
     facts = encoded.design.covariates
@@ -123,7 +118,7 @@ def group_answers(encoded: Encoded) -> IntArray:
     return sum_by(facts.cell[first // len(encoded.design.items)], count, facts.cells)
 
 
-def pair_counts(encoded: Encoded) -> IntArray:
+def counts_by_pair(encoded: Encoded) -> IntArray:
     """Return the comparisons of each pair, whatever the covariates are; sensitive."""
     return sum_by(_pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs)
 
@@ -149,9 +144,9 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
     ITEM_COUNTS: item_counts,
     NET: net_wins,
     ORDER_EFFECT: order_effect,
-    PAIR_COUNTS: pair_counts,
+    PAIR_COUNTS: counts_by_pair,
     SIDES: wins_and_losses,
-    TIES: ties,
+    TIES: lambda encoded: encoded._ties,
     WINS: win_matrix,
 }
 """The exact integer statistics of the first stage, by part (:mod:`privrank.release.parts`)."""
@@ -238,9 +233,10 @@ def _codes(encoded: Encoded) -> IntArray:
 def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     """Return the counts of the rows that are kept; data without rows to draw from as they are.
 
-    Of every respondent with more than `max_rows` answers that many are drawn, all sets of them
-    equally likely; where pairs are declared distinct, one answer of each pair first. Respondents
-    are independent of each other, nobody is lost, and nothing of the draw is kept but its counts.
+    For every respondent with more than `max_rows` answers, `max_rows` of them are drawn, with equal
+    probability for all sets. If pairs are declared distinct, one answer of each pair is drawn
+    first. Draws are independent between respondents, no respondent is lost, and only the counts of
+    the draw are kept.
 
     Notes
     -----
@@ -250,14 +246,14 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     of this fit. Whatever it is, and whatever its hash does, the kept rows of a respondent are a
     function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). They
     are no function of other respondents, the order of rows, the part that they are in or the number
-    of parts. So where one is replaced, also by one of another name or part, the rows kept under k
-    are neighbours that keep the bounds. Hence P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta.
-    The mean over k, which no data decide, has the same bound: the guarantee is unchanged. So is
+    of parts. So if one is replaced, even by one of another name or part, the rows kept under k are
+    neighbours that keep the bounds. Hence P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta. The
+    mean over k, which no data decide, has the same bound: the guarantee is unchanged. So is
     zero-concentrated privacy, because the Renyi divergence of two mixtures with equal weights is at
     most the largest of their parts'. A second stage that measures the same kept rows is part of M.
-    The draw is secret: were it known which rows are kept, that would be an output of its own. The
-    number of respondents does not change. None of this needs names without collisions: respondents
-    are told apart by the names themselves, and two whose numbers are equal are two.
+    The draw is secret: knowledge of which rows are kept would be a further output. The number of
+    respondents does not change. The proof does not require hashes without collisions: respondents
+    are distinguished by their names, and two respondents with equal hashes remain two.
 
     **Statistic.** Nobody weighs more than `max_rows` answers; those of a respondent are weighed
     alike, or, where pairs are distinct, their pairs are.
@@ -312,7 +308,7 @@ _MAX_SORTED = 50
 """Items up to which the answers that reach farthest along a contrast are found one by one."""
 
 _MAX_WEIGHTS = 2**20
-"""Numbers of weights up to which they are, too."""
+"""Number of weights up to which these answers are found one by one."""
 
 _BLOCK = 2**22
 """Numbers that are held at a time."""
@@ -320,16 +316,16 @@ _BLOCK = 2**22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
-    """What is expected of an answer, in whole numbers, by pair.
+    """Expected answers by pair, in whole numbers.
 
     Parameters
     ----------
     answers : ndarray of int64, shape (m, m)
-        Expected outcome of each item against each other, in steps; zero if nothing is taken off.
+        Expected outcome of each item against each other, in steps; zero if nothing is subtracted.
     steps : int
         Steps in a decided answer.
     ties : ndarray of int64, shape (m, m), or None
-        Expected ties of each two items, in steps, where ties have a parameter.
+        Expected ties of each two items, in steps, if ties have a parameter.
     """
 
     answers: IntArray
@@ -338,7 +334,7 @@ class Expected:
 
     @property
     def farthest(self) -> int:
-        """How far an answer can be from what is expected, in steps."""
+        """Largest distance of an answer from its expectation, in steps."""
         return self.steps + int(np.abs(self.answers).max())
 
 
@@ -347,7 +343,7 @@ def round_expected(
 ) -> Expected:
     """Bring expected answers, and ties, to whole numbers, as fine as exact sums of squares allow.
 
-    None where nothing is to be taken off.
+    Expected answers are zero if nothing is subtracted.
     """
     m = len(design.items)
     none = np.zeros((m, m), dtype=np.int64)
@@ -361,7 +357,7 @@ def round_expected(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contrasts:
-    """Contrasts in whole numbers, with all that their statistic needs to know.
+    """Contrasts in whole numbers, with the scales and bounds of their statistic.
 
     Parameters
     ----------
@@ -370,9 +366,9 @@ class Contrasts:
     farthest : ndarray of int64, shape (contrasts,)
         Bound of the size of one respondent's weighted sum.
     scale : list of int
-        What the sum of squares is divided by, at least the square of `farthest`.
+        Divisor of the sum of squares, at least the square of `farthest`.
     centre : list of int
-        What is taken off the sum of squares.
+        Number that is subtracted from the sum of squares.
     most : float
         Design effect that STEPS for each respondent stand for, at least the largest there can be.
     ceiling : float
@@ -401,9 +397,10 @@ def round_directions(
     two items, either way, times how far it can be from what is expected of it. That is no more than
     the `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
 
-    Where ties have a parameter and are rare, that one's sum can reach much farther, beside what
-    independent answers make of it, than that of any contrast of worths. As it would drown these in
-    noise, it is compared by a larger variance: so large that it reaches no farther than they do.
+    If ties have a parameter and are rare, the sum for this parameter can be much larger, relative
+    to its value under independent answers, than the sum of any contrast of worths. The noise would
+    then hide the contrasts of worths. Therefore its variance is increased until its sum is
+    relatively no larger than theirs.
     """
     # as fine as sums of squares over all respondents keep to 60 bits
     rows = design.sensitivity.effective_rows
@@ -418,8 +415,8 @@ def round_directions(
     reached = _max_deviation(design, whole, expected)
     farthest = reached.max(axis=1)
     factor = factor * expected.steps
-    # what Q is under independent answers, in the units of whole weights; never below 1e-6 of the
-    # largest square, so that a scale exists
+    # the value of Q under independent answers, in the units of whole weights; never below 1e-6 of
+    # the largest square, because a scale must exist
     squares = [int(far) ** 2 for far in farthest]
     independent = np.where(usable, directions.independent, 0.0)
     units = np.maximum(factor**2 * independent / design.nobs, 1e-12)
@@ -476,9 +473,9 @@ def _farthest_with_ties(
 
     **Privacy.** An answer to the pair (i, j) adds, in steps s, either s (a_i - a_j) or its
     negative, or s a_T if it is a tie, less the e (a_i - a_j) + p a_T that is expected of it. So it
-    adds no more than the largest of these three in absolute value, which is
-    max(|a_i - a_j|, |a_T|) where nothing is taken off. A respondent adds at most the `rows` largest
-    of these, or `rows` times the largest where pairs may repeat.
+    adds no more than the largest of these three in absolute value, which is max(|a_i - a_j|, |a_T|)
+    if nothing is subtracted. A respondent adds at most the `rows` largest of these, or `rows` times
+    the largest where pairs may repeat.
     """
     first, second = np.triu_indices(len(ties), 1)
     rows = design.sensitivity.effective_rows
@@ -528,19 +525,19 @@ def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expe
 def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray:
     """Return the sums over respondents of (net_i - net_j)^2, for all pairs i < j; sensitive.
 
-    Where ties have a parameter that of the squares of numbers of ties is the last one. With
-    expected answers taken off, in units of 1 / FINE of the square of how far answers can be from
-    these, rounded down.
+    Where ties have a parameter that of the squares of numbers of ties is the last one. If expected
+    answers are subtracted, the unit is 1 / FINE of the square of the largest distance of an answer
+    from its expectation, and sums are rounded down.
 
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one respondent. In one draw, as far as
-    :meth:`privrank.privacy.sensitivity.UnitSensitivity.moments_l1` says in l1. With expected
-    answers and ties taken off, which do not depend on the respondents but through what was released
-    before, an answer is at most c = `farthest` steps either way, and adds to ties as many steps as
-    a decided answer has, or fewer. So sums of squares move by at most c^2 times that of expected
-    answers. Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for
-    each number, and the sum is whole.
+    :meth:`privrank.privacy.sensitivity.UnitSensitivity.moments_l1` says in l1. Expected answers and
+    ties depend on the respondents only through what was released before. After they are subtracted,
+    an answer is at most c = `farthest` steps either way, and adds to ties at most as many steps as
+    a decided answer has. So sums of squares move by at most c^2 times that of expected answers.
+    Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each
+    number, and the sum is whole.
     """
     taken = round_expected(encoded.design, None) if expected is None else expected
     moments = _moments(encoded, taken).sum(axis=0)
@@ -558,8 +555,8 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
 def _moments(encoded: Encoded, expected: Expected) -> IntArray:
     """Return the sums over respondents of net times net, shape (kinds, m + 1, m + 1); sensitive.
 
-    In steps of what is expected of answers, which is taken off. The last entry of a respondent's
-    net is wins minus losses of the items named first, or ties, where these matter.
+    In steps of the expected answers, which are subtracted. The last entry of a respondent's net is
+    wins minus losses of the items named first, or ties, where these matter.
     """
     design = encoded.design
     return answers_of(encoded).total(

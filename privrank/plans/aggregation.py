@@ -1,7 +1,7 @@
-"""What a rank aggregation is going to release, fixed from public numbers alone.
+"""Plans of rank aggregations: what will be released, fixed from public numbers alone.
 
-Of the releases of votes the one that is predicted to lose least is chosen; the papers' sorts and
-draws release an order alone.
+The release of votes with the smallest predicted loss is chosen. The papers' sorts and draws release
+only an order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_sca
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
-from privrank.release.names import COVARIANCE, ORDER, PAIR_COUNTS, PAIRS, SCORE, TOTALS
+from privrank.release.names import (
+    COVARIANCE,
+    FALLBACK,
+    ORDER,
+    PAIR_COUNTS,
+    PAIRS,
+    QUERIES,
+    SCORE,
+    TOTALS,
+)
 from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
 from privrank.release.survey import Sample
@@ -36,7 +45,7 @@ Borda's order loses more than that by not being Kemeny's where majorities are no
 at any epsilon (.04 % on the SUSHI survey), and simulated losses are far below predicted ones."""
 
 AHEAD = 5e-3
-"""Predicted excess by which Gaussian totals have to be ahead of pairs with at most 1.22 times their
+"""Predicted excess by which Gaussian totals must be better than pairs with at most 1.22 times their
 noise, (3 m / (2 (m + 1)))^(1/2). Where that is little, Kemeny's order of shrunken pairs loses as
 much on average over models: more where rankings agree little, far less where they agree much, which
 no public number tells. Where it is more, noise hides whether they agree
@@ -135,10 +144,6 @@ def choose(kinds: tuple[Kind, ...], excesses: dict[Kind, float]) -> Kind:
     return min(tied or kinds, key=lambda kind: excesses[kind])
 
 
-QUERIES = "queries"
-FALLBACK = "fallback"
-"""Names of what a sort asks, and of the pairs that replace it if it is not finished."""
-
 FALLBACK_SHARE = 0.05
 """Share of epsilon of the fallback; the paper's half makes the queries twice as noisy."""
 
@@ -147,11 +152,12 @@ LARGEST_EXPONENTIAL = 20
 
 
 def sort_cap(items: int) -> int:
-    """Return a number of queries that a sort hardly ever exceeds: (5/2) m log m, or all pairs.
+    """Return a number of queries that a sort rarely exceeds: (5/2) m log m, or all pairs.
 
-    Answers that make an order need the most of them, as the most lopsided lists come about then. Of
-    up to 60 items one sort in 900,000 exceeds it, by the exact distribution for random pivots. Such
-    a sort is replaced (:mod:`privrank.published.agkm22`), and is as private as any other.
+    Consistent answers need the largest number of queries, because they produce the most unequal
+    lists. For up to 60 items one sort in 900,000 exceeds it, by the exact distribution for random
+    pivots. Such a sort is replaced (:mod:`privrank.published.agkm22`), and is as private as any
+    other.
     """
     return min(items * (items - 1) // 2, math.ceil(2.5 * items * math.log(items)))
 
@@ -176,19 +182,19 @@ def _plan_published(
             )
         if delta:
             raise ValueError(
-                "method='exponential' gains next to nothing by a delta: leave delta out, or use "
+                "method='exponential' does not benefit from a delta. Leave delta out, or use "
                 "method='auto'."
             )
         # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
-        # little less, so that no rounding of it takes more than xi
+        # little less, so rounding never spends more than xi
         settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
         order = PartPlan(None, 0, xi)
         return plan_of("exponential mechanism", epsilon, delta, {ORDER: order}, settings)
     hay = method == "kwiksort-hay"
     settings["cap"] = q = hay_cap(m) if hay else sort_cap(m)
-    # a sort that may ask about all pairs always ends: it needs no fallback, which others pay for
+    # a sort with a cap of all pairs always ends and needs no fallback
     shares = {} if hay or q == pairs else {FALLBACK: FALLBACK_SHARE}
-    # the smaller noise; delta is all of Gaussian noise, whose epsilon is therefore not raised
+    # the smaller noise; Gaussian noise uses all of delta, so its epsilon is not increased
     gaussian = _gaussian(epsilon, delta, math.sqrt(q)) < 2.0 * (q / xi) ** 2
     total = epsilon if gaussian else xi
     epsilons = {QUERIES: total} if hay else split(total, shares, QUERIES)
@@ -225,7 +231,7 @@ AggregationMethod = Literal[
 ]
 
 PUBLISHED = ("kwiksort", "kwiksort-hay", "exponential")
-"""Methods of papers, which release an order alone."""
+"""Methods of the papers, which release only an order."""
 
 Releases = Literal["auto", "pairs"]
 _KINDS: dict[str, tuple[Kind, ...]] = {
@@ -238,10 +244,10 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 
 MIN_SHARE = 0.05
 LARGEST_SHARE = 0.50
-"""Bounds of the share of the Kemeny score, where it is asked for."""
+"""Bounds of the share of the Kemeny score, if it is requested."""
 
 LARGEST_EXCESS = 0.01
-"""Predicted disagreements beyond the least, as a share of pairs, from which on a fit warns."""
+"""Predicted excess of disagreements, as a share of all pairs, above which a fit warns."""
 
 
 def plan_aggregation(
@@ -255,11 +261,11 @@ def plan_aggregation(
     partial: bool = False,
     declared: Mapping[str, Setting] | None = None,
 ) -> Plan:
-    """Fix what is released from public numbers, or say why it cannot be had with these.
+    """Plan a rank aggregation from public numbers, or refuse it with a reason.
 
-    `share` is that of the Kemeny score. ``releases="pairs"`` keeps `auto` to releases that say
-    something about single pairs. `partial` rankings may have ties and missing items; `declared` is
-    what was declared of these, for the record.
+    `share` is the share of epsilon of the Kemeny score. ``releases="pairs"`` restricts `auto` to
+    releases from which statements about single pairs follow. `partial` rankings may have ties and
+    missing items; `declared` contains the declarations about these, for the record.
 
     Notes
     -----
@@ -277,21 +283,21 @@ def plan_aggregation(
     share = float(share)
     if releases == "pairs" and method in ("borda", *PUBLISHED):
         raise ValueError(
-            f"method={method!r} releases no pairs: leave out releases='pairs', or use "
-            f"method='auto'."
+            f"method={method!r} releases no pairs. Leave out releases='pairs', or use "
+            "method='auto'."
         )
     steps = unit_steps(sample, partial)
     xi = pure_epsilon(epsilon, delta)
     m = len(sample.items)
     settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
-    # without noise a paper's method is an algorithm of ours: there is nothing to protect
+    # the non-private run of a paper's method is one of our algorithms
     if math.isinf(epsilon):
         return _plan_plain(m, steps, delta, method, settings)
     if method in PUBLISHED:
         if share:
             raise ValueError(
-                f"method={method!r} releases an order and nothing else: leave out score_share, or "
-                f"use method='auto'."
+                f"method={method!r} releases only an order. Leave out score_share, or use "
+                "method='auto'."
             )
         return _plan_published(m, epsilon, delta, method, settings)
     if method in ("copeland", "local-search"):
@@ -301,7 +307,7 @@ def plan_aggregation(
     sensitivity = RankingSensitivity(m)
     kinds = PAIR_KINDS if releases == "pairs" and method == "auto" else _KINDS[method]
     kind = choose(kinds, predicted_excesses(sample, epsilon, delta, share))
-    # the score is pure, and delta all of Gaussian noise, whose epsilon is therefore not raised
+    # the score is pure; Gaussian noise uses all of delta, so its epsilon is not increased
     main = PAIRS if "pairs" in kind else TOTALS
     gaussian = "Gaussian" in kind
     epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
@@ -329,7 +335,7 @@ def plan_of(
     settings: Mapping[str, Setting],
     rho: float | None = None,
 ) -> Plan:
-    """Return the plan of an order that is found in this way."""
+    """Return the plan of an order that this rule determines."""
     nouns = {PAIRS: "pair counts, ", TOTALS: "Borda totals, "}
     noun = "".join(word for name, word in nouns.items() if name in parts)
     return Plan("PrivateRankAggregation", noun + rule, rule, epsilon, delta, parts, settings, rho)
@@ -339,7 +345,7 @@ _pairs_scale = cache(lattice_scale)
 
 
 def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> PartPlan:
-    """Return the pair counts or the Borda totals with their noise."""
+    """Return the plan of the pair counts or the Borda totals."""
     pairs = RankingSensitivity(m).pairs_l1
     if kind == "Gaussian totals":
         scale, fine = totals_scale(m, epsilon, delta, steps)
@@ -347,7 +353,7 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
         return PartPlan(DiscreteGaussian(scale), moved, epsilon, 1.0 / (fine * steps), fine)
     if kind == "K-norm totals":
         body = PermutohedronNoise.calibrate(m, epsilon, steps)
-        fine = body.fineness  # which this noise multiplies by itself
+        fine = body.fineness  # this noise multiplies by its fineness itself
         return PartPlan(body, fine * steps, epsilon, 1.0 / (fine * steps))
     noise: Noise
     if kind == "Gaussian pairs":
@@ -356,7 +362,7 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
         noise = CubeNoise.calibrate(pairs, steps, epsilon)
     elif delta:
         raise ValueError(
-            "method='pairs-laplace' gains next to nothing by a delta: leave delta out, or use "
+            "method='pairs-laplace' does not benefit from a delta. Leave delta out, or use "
             "method='kemeny'."
         )
     else:
@@ -367,7 +373,7 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
 def _plan_plain(
     m: int, steps: int, delta: float, method: AggregationMethod, settings: Mapping[str, Setting]
 ) -> Plan:
-    """Plan the non-private run: exact pair counts, and the order asked for."""
+    """Plan the non-private run: exact pair counts, and the requested order."""
     rules: dict[str, Rule] = {
         "auto": "Kemeny",
         "kemeny": "Kemeny",
@@ -381,7 +387,7 @@ def _plan_plain(
             f"method={method!r} adds noise and needs a finite epsilon: use method='kemeny' for the "
             f"non-private run."
         )
-    # the score costs nothing here
+    # the score uses no epsilon here
     names = {PAIRS: steps, SCORE: RankingSensitivity(m).pairs_l1 * steps}
     parts = {name: PartPlan(QUIET, moved, math.inf, 1.0 / steps) for name, moved in names.items()}
     parts[ORDER] = PartPlan(None, 0, 0.0)
@@ -391,16 +397,16 @@ def _plan_plain(
 def predicted_excess(release: Release) -> float | None:
     """Return the predicted disagreements beyond the least, as a share of all pairs.
 
-    From public numbers, as in :func:`predicted_excesses`; None without noise, and for what releases
-    an order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair,
-    and so does KwikSort's. In the local model the mean variance of the differences of two Borda
-    scores has sampling in it, and so has that of a pair, which adds 1/2 at most.
+    From public numbers, like :func:`predicted_excesses`; None without noise, and for releases of an
+    order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair, and
+    so does KwikSort's. In the local model the mean variance of the differences of two Borda scores
+    has sampling in it, and so has that of a pair, which adds 1/2 at most.
     """
     if math.isinf(release.epsilon):
         return None
     sample = release.sample
     if release.local:
-        if COVARIANCE not in release.parts:  # an adaptive protocol's
+        if COVARIANCE not in release.parts:  # an adaptive protocol
             return None
         if release.plan.method == "KwikSort":
             counts = np.maximum(release.parts[PAIR_COUNTS].values, 1e-9)
@@ -425,7 +431,7 @@ def predicted_excess(release: Release) -> float | None:
 
 
 def cautions(release: Release) -> tuple[str, ...]:
-    """Return what to be warned of, from public numbers alone.
+    """Return the cautions about a release, from public numbers alone.
 
     Notes
     -----

@@ -1,7 +1,7 @@
-"""The noise of all that a fit of comparisons releases, from public numbers.
+"""Calibration of the noise of a fit of comparisons, from public numbers.
 
-What a fit releases is a :class:`privrank.plans.choice.Choice`; here each part of it gets the
-distribution of its noise, before anything sensitive is touched.
+A :class:`privrank.plans.choice.Choice` states what a fit releases. This module assigns each part
+the distribution of its noise, before any sensitive data are read.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ OUTPUT_STEP = 2.0**-30
 """Grid on which objective perturbation publishes its worths."""
 
 NEAREST = 2.0**-7
-"""How close worths are to grid steps, over ``far`` of the loss, when they are certified."""
+"""Distance of worths from grid steps, relative to ``far`` of the loss, when they are certified."""
 
 _LARGEST = 2**61
-"""Statistics stay below this, which leaves room for noise in 64 bits."""
+"""Statistics stay below this bound, which leaves a margin for noise in 64 bits."""
 
 
 def objective_scale(
@@ -40,8 +40,8 @@ def objective_scale(
 ) -> float:
     """Return the smallest noise scale lam at which `gamma` is `epsilon`-private, inf if none.
 
-    Bisection on the decreasing map lam -> loss, keeping the private end, so that the returned
-    scale satisfies ``objective_loss(sensitivity, lam, gamma, bounds) <= epsilon`` as computed.
+    Bisection on the decreasing map lam -> loss keeps the private end. Therefore the returned scale
+    satisfies ``objective_loss(sensitivity, lam, gamma, bounds) <= epsilon`` as computed.
     """
     if sensitivity.adjacency == "outcome" and not bounds.answers_curve:
         return sensitivity.slope_l1(bounds.slope, bounds.reversal) / epsilon * (1 + 1e-12)
@@ -66,8 +66,8 @@ def perturbation(
     """Fix the noise of objective perturbation from public numbers.
 
     The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
-    data set of this size can show, whatever the noise: see :func:`certified_worths`. A ridge that
-    is small beside the noise is refused, and one so small that rounding errors move worths far.
+    data set of this size can show, whatever the noise: see :func:`certified_worths`. A ridge is
+    refused if it is small relative to the noise, or so small that rounding errors move worths far.
     """
     bounds = loss_bounds(link)
     spent = epsilons[names.WORTHS] + epsilons[OUTPUT]
@@ -81,7 +81,7 @@ def perturbation(
             f"penalty='auto', a larger penalty or method='counts'."
         )
     answers = design.nobs * design.sensitivity.effective_rows
-    # slopes up to 1 are those of the logistic loss, and of the matching ones
+    # the logistic loss and the matching losses have slopes up to 1
     slope = max(1.0, bounds.slope)
     errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
     worst = UNIT_ROUNDOFF * errors * (2.0 * slope * answers + m * gamma)
@@ -101,7 +101,7 @@ def perturbation(
 
 
 def check_perturbation(release: Release) -> None:
-    """Refuse an archived release whose numbers are not those of its objective."""
+    """Refuse an archived release whose numbers do not match its objective."""
     objective = Perturbation.of(release.plan)
     part = objective.part
     if math.isinf(part.epsilon):
@@ -119,23 +119,23 @@ def check_perturbation(release: Release) -> None:
 
 
 def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: float, by: str) -> Plan:
-    """Calibrate the noise of all that a fit is going to release, from public numbers.
+    """Calibrate the noise of all parts of a fit, from public numbers.
 
     Parameters
     ----------
     design : Design
         Public facts of the comparisons.
     choice : Choice
-        What to release.
+        The release that was chosen.
     epsilon, delta : float
         The guarantee of the whole release.
     by : str
-        Who spends, for the ledger.
+        The model that spends, for the ledger.
 
     Raises
     ------
     ValueError
-        If the noise cannot be had at these numbers.
+        If no such noise exists at these numbers.
 
     Notes
     -----
@@ -151,7 +151,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     pure part.
     """
     if math.isinf(epsilon) and design.kind == "private":
-        design = replace(design, pairs=None)  # this run takes the counts that were met
+        design = replace(design, pairs=None)  # this run uses the observed counts
     main = main_part(choice)
     request = noise_request(design, choice, epsilon, delta)
     epsilons = request.epsilons
@@ -190,13 +190,13 @@ def noise_request(design: Design, choice: Choice, epsilon: float, delta: float) 
     main = main_part(choice)
     epsilons = split(whole, dict(choice.shares), main)
     if main == names.NET and design.davidson:
-        # the noise of the net wins may protect the ties, too
+        # the noise of the net wins may also protect the ties
         epsilons.setdefault(names.TIES, 0.0 if math.isfinite(epsilon) else math.inf)
     return NoiseRequest(epsilons, delta, choice.noise, choice.form)
 
 
 def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
-    """Refuse, by public numbers, statistics that could pass 64 bits in their lattice steps."""
+    """Refuse, by public numbers, statistics that could exceed 64 bits in lattice steps."""
     facts = design.covariates
     weight = 2 * facts.weight if facts is not None and facts.bounds else 2
     finest = max((part.fineness for part in parts.values()), default=1)

@@ -1,7 +1,7 @@
-"""What a fit of paired comparisons may release, and which noise would disturb it least.
+"""Possible releases of paired comparisons, and the least harmful noise for each.
 
-All from public numbers; the noise of a choice is calibrated afterwards. Also what is declared,
-rather than released, of who compared what.
+Everything is computed from public numbers; the noise of a choice is calibrated afterwards. This
+module also reads declared pair counts, which are not released.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (
 """Shares of epsilon that each form may take."""
 
 GROUP_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
-"""Shares of epsilon that the largest design effect may take beside covariates."""
+"""Shares of epsilon that the largest design effect may have in models with covariates."""
 
 FARTHER = 2.0
-"""How many times farther a respondent moves contrasts of groups where worths are apart."""
+"""Factor by which a respondent moves contrasts of groups farther if worths differ."""
 
 MAX_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
@@ -55,7 +55,7 @@ TYPICAL_EFFECT = 1.5
 
 
 def requested_dependence(design: Design, epsilon: float, dependence: Dependence) -> Form | None:
-    """Return the form that the caller asks for, None where it is to be chosen.
+    """Return the form that the caller requests, None if the form must be chosen.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
         return "none"
     if design.unit == "row":
         raise ValueError(
-            f"dependence={dependence!r} is about the answers of one respondent: name the "
-            f"respondent column with respondent=."
+            f"dependence={dependence!r} concerns the answers of one respondent. Name the "
+            "respondent column with respondent=."
         )
     if dependence == "cluster" and not math.isinf(epsilon):
         raise ValueError(
@@ -77,14 +77,14 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
         )
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
-    # sums of squared contributions have to stay within 64 bits, and contrasts, which there are
-    # for every covariate value, within memory
+    # sums of squared contributions must stay within 64 bits, and the contrasts, which exist for
+    # every covariate value, within memory
     rows = design.sensitivity.effective_rows
     facts = design.covariates
     if design.nobs * rows**2 > 2**46:
         raise ValueError(
-            f"max_rows={design.max_rows} is too large to measure dependence by: state the length "
-            f"of the questionnaire, or use dependence='none'."
+            f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
+            "the questionnaire, or use dependence='none'."
         )
     kinds = 1 if facts is None else len(np.unique(facts.kinds))
     shown = len(design.items) * (1 if facts is None else len(facts.columns) + facts.cells)
@@ -117,26 +117,27 @@ def choose_form(
     taken : float
         Share of epsilon that other side releases take.
     form, share : str, float, optional
-        What the caller asked for.
+        The caller's requests.
     nets : bool
-        Whether scores are net wins, and ties where these have a parameter, as they are but for
-        the log-losses of objective perturbation.
+        Whether scores are net wins, and ties if these have a parameter. Only the log-losses of
+        objective perturbation have other scores.
 
     Notes
     -----
     **Statistic.** For two worths that are equal, in units of the variance that independent answers
     would give their net wins, a fit has an interval of half width w(d) for the design effect d
     (:func:`_half_width`). The form of the least w(1.5)^2 w(D) is taken: 1.5 stands for an ordinary
-    survey. D stands for one whose questions are spread evenly over the pairs, and whose respondents
-    are of two minds about one pair of items. All answers to either of them say so, which counts by
-    half. The second moments of all pairs keep to that pair what the largest design effect spreads
-    to all. Covariates and objective perturbation have one form. Beside covariates the share is that
-    of the least w(1.5) for one group, of the size that groups have on average.
+    survey. D stands for a survey with questions spread evenly over the pairs, in which respondents
+    are polarised about one pair of items. All answers about either of the two items reflect this,
+    with half the weight. The second moments of all pairs assign this effect to that pair alone; the
+    largest design effect assigns it to all pairs. Covariates and objective perturbation have one
+    form. Beside covariates the share is that of the least w(1.5) for one group, of the size that
+    groups have on average.
 
     Raises
     ------
     ValueError
-        If second moments of pairs are asked for where they are not those of the scores.
+        If second moments of pairs are requested but are not the moments of the scores.
     """
     alone = design.covariates is not None or not nets
     if alone and form == "pairs":
@@ -167,7 +168,7 @@ def _cost(
     """Return the cost of a form at a share, given the deviation of net wins with all of epsilon."""
     sensitivity = design.sensitivity
     n = design.nobs
-    if taken + share >= 1.0:  # without room for it
+    if taken + share >= 1.0:  # no epsilon is left for it
         return math.inf
     rows = sensitivity.effective_rows
     pairs = sensitivity.pairs
@@ -183,14 +184,14 @@ def _cost(
         moved *= TYPICAL_SQUARE
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     if (facts := design.covariates) is not None:
-        # a group alone, whose design effect is the largest that there is if nothing is known of it
+        # a group alone; without information its design effect is the largest possible one
         groups = _groups(facts, design)
         noise = groups * noise
         side = FARTHER * groups * side
         known = _half_width(TYPICAL_EFFECT, side, noise, n)
         return min(known, _half_width(float(rows), 0.0, noise, n))
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
-    # how probable it is that a respondent has two answers, of all that can say the same
+    # probability that a respondent has both of two answers that can agree
     both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if sensitivity.distinct else pairs**2)
     others = 4 * (sensitivity.items - 1) ** 2 - (
         2 * sensitivity.items if sensitivity.distinct else 0
@@ -200,7 +201,7 @@ def _cost(
 
 
 def _groups(facts: Covariates, design: Design) -> float:
-    """Return how many times more answers there are than of one group, a mean over the groups."""
+    """Return the ratio of all answers to the answers of one group, a mean over the groups."""
     if design.pairs is None or design.pairs.origin != "observed":
         return float(facts.cells)
     group = facts.cell[design.pairs.first // len(design.items)]
@@ -231,7 +232,7 @@ DEFAULT_SHARES = {
 """Default shares of epsilon for the side releases of a fit."""
 
 BALANCED = tuple(name for name, spec in PARTS.items() if spec.share == "balanced")
-"""Side releases whose shares are chosen so that they and the net wins err least together."""
+"""Side releases whose shares minimise the error of these releases and the net wins together."""
 
 
 PairCountChoice = Literal["release", "equal", "proportional"]
@@ -240,7 +241,7 @@ MAX_ITEMS_COMPLETE = 3000
 """Beyond this a table of all pairs is too large to assume or to release."""
 
 MIN_ITEMS_MATCHED = 4
-"""With fewer items the counts of pairs are those of items, or hardly less."""
+"""With fewer items there are about as many items as pairs."""
 
 MIN_COUNT = 1e-6
 MAX_COUNT = 1e15
@@ -249,7 +250,7 @@ MAX_COUNT = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a fit is going to release, before noise is calibrated for it.
+    """What a fit will release, before its noise is calibrated.
 
     Parameters
     ----------
@@ -262,13 +263,13 @@ class Choice:
     gamma : float
         Ridge of objective perturbation.
     form : {"worst", "pairs", "none", "cluster"}
-        What is released of the dependence of a respondent's answers; ``"cluster"`` are the moments
-        that the non-private run keeps.
+        Form in which the dependence of a respondent's answers is released; ``"cluster"`` means the
+        moments that the non-private run keeps.
     noise : str
         Distribution of the noise on net wins, wins and losses, or the win matrix.
     link : Link
-        Link of the model. What is released depends on it under objective perturbation, and in the
-        non-private run, which keeps the wins of every pair met where the link is not the logit.
+        Link of the model. The release depends on it under objective perturbation, and in the
+        non-private run, which keeps the wins of every observed pair if the link is not the logit.
     """
 
     mechanism: Mechanism
@@ -280,7 +281,7 @@ class Choice:
 
 
 def deviation(noise: PartNoise, items: int) -> float:
-    """Return the standard deviation, in net wins, of independent noise that harms as much.
+    """Return the standard deviation, in net wins, of equivalent independent noise.
 
     Only differences between items count.
     """
@@ -310,7 +311,7 @@ def noise_choices(
         try:
             noises.append(net_noise(sensitivity, name, share * whole, delta, ties=ties))
         except ValueError:
-            # an epsilon so small that this distribution would not fit its integers
+            # the epsilon is too small for the integers of this distribution
             if name == "laplace":
                 raise
     return tuple(sorted(noises, key=lambda noise: deviation(noise, sensitivity.items)))
@@ -343,27 +344,27 @@ def least_deviation(design: Design, epsilon: float, delta: float) -> float:
 
 
 def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
-    """Return what is done about rows beyond the bounds; refuse a draw that cannot stay secret."""
+    """Return how rows beyond the bounds are treated; refuse a draw that cannot stay secret."""
     chosen: Excess = check_choice("excess", excess, Excess)
     if chosen == "sample" and respondent is None:
         raise ValueError(
-            "excess='sample' draws among the rows of a respondent: name the column that says whose "
-            "they are with respondent=, or leave excess= out."
+            "excess='sample' draws among the rows of a respondent. Name the column of "
+            "respondents with respondent=, or leave excess= out."
         )
     if chosen == "sample" and kind == "public":
         raise ValueError(
-            "excess='sample' needs design='private', because which rows are kept has to stay "
-            "secret: use that, or choose each respondent's rows by a rule that was fixed before "
-            "the answers were known."
+            "excess='sample' needs design='private', because the choice of rows must stay "
+            "secret. Use design='private', or select each respondent's rows by a rule that was "
+            "fixed before the answers were known."
         )
     return chosen
 
 
 def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> Ties:
-    """Return what ties are declared to be; refuse a tie parameter where there can be none.
+    """Return the declaration of ties; refuse a tie parameter that does not apply.
 
-    Given whether all comparisons are decided, and the covariates of the model: those of items, and
-    orders of naming, have no tie parameter beside them.
+    Given whether all comparisons are decided, and the covariates of the model. A tie parameter
+    cannot be combined with item covariates or an order effect.
     """
     if not isinstance(ties, str):
         return check_flag("ties", ties)
@@ -373,12 +374,12 @@ def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> Ties
         )
     if decided:
         raise ValueError(
-            "ties='davidson' needs outcomes, and a formula winner + loser has none: name item1 + "
-            "item2 + outcome on its left, or leave ties= out."
+            "ties='davidson' needs outcomes, but the formula winner + loser has none. Use item1 "
+            "+ item2 + outcome on the left side, or leave ties= out."
         )
     if facts is not None and (facts.ordered or facts.item_columns):
         raise ValueError(
-            "ties='davidson' takes covariates of respondents alone: leave 'first' and "
+            "ties='davidson' allows only covariates of respondents. Leave 'first' and "
             "item_formula= out, or use ties=True."
         )
     return "davidson"
@@ -389,7 +390,7 @@ def declared_pairs(
 ) -> PairCounts | None:
     """Return the comparisons per pair that are declared under a private design.
 
-    None where they are to be released.
+    None if they must be released.
     """
     m = len(labels)
     if pair_counts is None or isinstance(pair_counts, str):
@@ -405,7 +406,7 @@ def declared_pairs(
         if choice == "proportional" and m < MIN_ITEMS_MATCHED:
             raise ValueError(
                 f"pair_counts='proportional' needs at least {MIN_ITEMS_MATCHED} items, because "
-                f"fewer have hardly more pairs than items: leave pair_counts= out."
+                "fewer items have about as many pairs as items. Leave pair_counts= out."
             )
         return nominal_pairs(facts, "proportional" if choice == "proportional" else "equal")
     return _read_pairs(pair_counts, labels)
@@ -431,8 +432,8 @@ def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
     first, second = (
         pd.Index(labels).get_indexer(pd.Index(table[name])) for name in ("item1", "item2")
     )
-    # an item that is not declared has the place -1; a pair named in both orders has one cell, so
-    # duplicates show as equal cells
+    # an undeclared item has the position -1; both orders of a pair have one cell, so duplicates are
+    # equal cells
     low = np.minimum(first, second)
     high = np.maximum(first, second)
     cells = low * len(labels) + high

@@ -194,15 +194,16 @@ def _distance(method: str, sample: Sample) -> Comparison:
     two groups, and of the largest pair) and `privrank.mechanisms.departures` (all else;
     an omnibus has sensitivity 1).
 
-    Of two groups the default is their distance; with more than six categories the omnibus that
-    sees a difference in one category as well. Of more groups it is the omnibus of
-    the departures of all and of each, whose noise goes with the number of units; the largest pair's
-    goes with the smallest group. Private labels leave the sum of departures alone.
+    The default for two groups is their distance; with more than six categories it is the omnibus
+    that also detects a difference in one category. The default for more groups is the omnibus of
+    the departures of all groups and of each group. Its noise depends on the number of units,
+    whereas the noise of the largest pair depends on the smallest group. Private labels leave the
+    sum of departures alone.
     """
     kernel: RankKernel = "kendall" if method == "kendall" else "mallows"
     statistic: Literal["tv", "mallows", "kendall"] = "tv" if sample.kind == "choices" else kernel
     diameter = 1.0 if statistic == "tv" else DIAMETER[statistic]
-    # who changes group changes sizes, too: the sum over groups has a sensitivity by nobs alone
+    # changing the group changes the sizes: the sum over groups has a sensitivity by nobs alone
     if sample.private_labels:
         return _unproved(statistic, "sum", private_label_sensitivity(sample.nobs, diameter), sample)
     sizes = np.array(sample.sizes)
@@ -318,14 +319,13 @@ def _beside(
 def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
     """Calibrate the noise of the totals by group, from public numbers.
 
-    Given what may be spent. Of the distributions that apply it takes the one with the least
-    variance.
+    Given what may be spent. It uses the applicable distribution with the smallest variance.
 
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
-    their group; who is in which group is public. Of a respondent's rows one is taken by a secret
-    draw of their own, so that a guarantee for one row holds for the respondent
+    their group; group membership is public. One row of each respondent is taken by an independent
+    secret draw. Therefore a guarantee for one row holds for the respondent
     (:func:`privrank.plans.samples.plan_sample`). The totals of a group are the counts of its
     categories, or the sums of its items' ranks less one. A replaced unit moves the totals of its
     own group only, so noise that is epsilon-private for each group's totals is epsilon-private for
@@ -334,8 +334,8 @@ def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
     Within the group: a choice that is replaced lowers one count and raises another, by 1 each, l1
     norm 2; a replaced ranking adds the difference of two permutations
     (:class:`privrank.privacy.sensitivity.RankingSensitivity`), one step of K-norm noise. The totals
-    sum to a public number, n_g, or n_g m (m - 1) / 2, and differences of neighbours to 0, so that
-    noise that sums to zero applies.
+    sum to a public number, n_g, or n_g m (m - 1) / 2, and differences of neighbours sum to 0.
+    Therefore noise that sums to zero applies.
     """
     m = len(sample.items)
     moved = _l1(sample)
@@ -424,22 +424,22 @@ def plan_comparison(
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
-    their sample; who is in which sample is public, unless the sensitivity of `comparison` is
-    that of secret labels. Of a respondent's rows one is drawn by an independent secret coin, so
-    that what is private for one row each is private for respondents
+    their sample; membership of samples is public, unless `comparison` has the sensitivity for
+    secret labels. One row of each respondent is drawn by an independent secret coin. Therefore a
+    guarantee for one row each is a guarantee for respondents
     (:func:`privrank.plans.samples.plan_sample`). The statistic moves by at most its sensitivity at
     every re-labelling (:mod:`privrank.mechanisms.permutation`), and the re-labellings are secret
     and drawn without looking at the data. The smoothed p-value is private at its share
     (:mod:`privrank.mechanisms.closeness`). A decision in its place has a proof of its own. The
-    effect is the distance of two groups, and beside it, where a distance of 0 is the null
-    hypothesis, one number that the same re-labellings decide
+    effect is the distance of two groups. If the null hypothesis is a distance of 0, one further
+    number is released, which the same re-labellings determine
     (:func:`privrank.mechanisms.closeness.null_threshold`). Each moves by at most the sensitivity at
     every set of re-labellings. On a grid of a 1024th of it, floor, it gets discrete Laplace noise
     for 1026 steps in each: two floors differ by at most 1025, and one step allows for
     floating-point arithmetic. Given the re-labellings p-value and effect compose, and so they do
     mixed over them. Totals by group (:func:`privrank.plans.closeness.plan_details`) have noise of
-    their own. Given the rows that were drawn all compose to
-    xi = epsilon + effect_epsilon + details_epsilon - log(1 - delta).
+    their own. Given the rows that were drawn all compose to xi = epsilon + effect_epsilon +
+    details_epsilon - log(1 - delta).
     """
     beside = _beside(comparison, sample, epsilon, effect_epsilon, details_epsilon)
     total, shares = budget_shares(epsilon, delta, beside)
@@ -484,7 +484,7 @@ def check_scale(release: Release, comparison: Comparison) -> None:
 
 
 def _second(comparison: Comparison) -> str | None:
-    """Name the number that is released beside a distance: a mean, a threshold, or none."""
+    """Name the number that is released with a distance: a mean, a threshold, or none."""
     if comparison.distance is None or not comparison.distance.exact:
         return None
     return "threshold" if comparison.distance.categories is None else "mean"

@@ -69,7 +69,7 @@ FINE_EPSILON = 0.125
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller asks of a fit: its public facts, guarantee and choices.
+    """The caller's request for a fit: public facts, guarantee and choices.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Request:
 
     @property
     def counted(self) -> bool:
-        """Whether the pair counts are released, as they are not public."""
+        """Whether the pair counts are released because they are not public."""
         return self.design.pairs is None and self.private
 
     @property
@@ -112,10 +112,10 @@ class Request:
 
 
 def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, float], Form]:
-    """Return the shares of epsilon of the side releases a fit makes, and the form of dependence.
+    """Return the shares of epsilon of the side releases, and the form of dependence.
 
-    Of those `wanted` and, for respondents, of dependence. Refuses unknown names and shares that
-    leave nothing for the main release.
+    The side releases are those `wanted` and, for respondents, dependence. Unknown names are
+    refused, and shares that leave no epsilon for the main release.
     """
     design = request.design
     shares = request.shares
@@ -128,8 +128,8 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
     given = dict(shares or {})
     if form == "none" and DEPENDENCE in given:
         raise ValueError(
-            "shares must not name 'dependence' where none is released: leave it out, or name the "
-            "respondent column with respondent= and take another dependence=."
+            "shares must not name 'dependence' if dependence is not released. Leave it out, or "
+            "name the respondent column with respondent= and take another dependence=."
         )
     known = (DEPENDENCE, *DEFAULT_SHARES, *BALANCED)
     if given.keys() - set(known):
@@ -145,8 +145,9 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
         for name in wanted
         if name in DEFAULT_SHARES or name in given
     }
-    # what the caller and the defaults leave open trades with the net wins: it is divided up twice,
-    # as the share of dependence depends on the others, and the others get what it leaves
+    # shares that neither the caller nor the defaults fix are balanced with the net wins. They are
+    # computed twice, because the share of dependence depends on the others, and these share the
+    # rest
     free = [name for name in wanted if name not in chosen]
     others = _balanced(design, max(1.0 - sum(chosen.values()), 0.0), free)
     if form not in ("none", "cluster"):
@@ -162,7 +163,9 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
         )
         chosen = {DEPENDENCE: part, **chosen}
     if not sum(chosen.values()) < 1:
-        raise ValueError("shares must add up to less than 1, so that the main release has one.")
+        raise ValueError(
+            "shares must add up to less than 1, because the main release needs a share."
+        )
     return chosen | _balanced(design, 1.0 - sum(chosen.values()), free), form
 
 
@@ -202,18 +205,19 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
 def noises_left(
     request: Request, mechanism: Mechanism, shares: Mapping[str, float]
 ) -> tuple[NoiseName, ...]:
-    """Return the noise that the caller leaves a release of counts, the least harmful first.
+    """Return the permitted noise of a release of counts, the least harmful first.
 
-    From public numbers: of net wins the first is that under which differences between items get the
-    least variance. The win matrix has two. Refuses what does not apply.
+    From public numbers. For net wins, the first distribution gives differences between items the
+    smallest variance. The win matrix has two distributions. A distribution that does not apply is
+    refused.
     """
     facts = request.design.covariates
     noise = request.noise
     weighted = facts is not None and bool(facts.bounds)
     if weighted and noise not in ("auto", "laplace"):
         raise ValueError(
-            f"noise={noise!r} is for net wins by group, and with numeric covariates they are "
-            f"weighted: use noise='auto', or cut the numbers into declared levels."
+            f"noise={noise!r} is for net wins by group, but numeric covariates weight the net "
+            "wins. Use noise='auto', or cut the numbers into declared levels."
         )
     if weighted or not request.private:
         return ("laplace",)
@@ -243,7 +247,7 @@ def noises_left(
             sensitivity, request.epsilon, request.delta, share, ties=request.design.davidson
         )
         return tuple(choice.name for choice in choices)
-    # refuses what this noise cannot do, in its own sentence
+    # raises an error if this noise does not apply
     net_noise(sensitivity, noise, share * request.epsilon, request.delta)
     return (noise,)
 
@@ -261,19 +265,19 @@ def _releasing(request: Request, plans: tuple[Choice, ...]) -> Choice:
     if plan is None:
         names = ", ".join(map(repr, sorted(parts - plans[0].shares.keys())))
         raise ValueError(
-            f"shares must name parts that this fit releases, and not {names}. Leave out what it "
-            f"does not release."
+            f"shares must name parts that this fit releases, and not {names}. Leave out the other "
+            "parts."
         )
     return plan
 
 
 def plan_selection(request: Request, target: Target = "auto") -> Choice:
-    """Return the plan of a selection: net wins, and what win rates need beside them.
+    """Return the plan of a selection: net wins, and the counts that win rates need.
 
     Notes
     -----
-    **Statistic.** Where the comparisons of an item are known, its net wins give its win rate. Else
-    all of epsilon goes to net wins, or win rates are released (:func:`_plan_rates`).
+    **Statistic.** If the comparisons of an item are known, its net wins determine its win rate. If
+    not, all of epsilon is spent on net wins, or win rates are released (:func:`_plan_rates`).
     """
     return _releasing(request, (_plan_target(request, target),))
 
@@ -292,8 +296,8 @@ def _plan_target(request: Request, target: Target) -> Choice:
         )
     if request.dependence not in ("auto", "none"):
         raise ValueError(
-            f"dependence={request.dependence!r} is of no use to target='net wins' where pair "
-            f"counts are not known: leave it out."
+            f"dependence={request.dependence!r} has no effect on target='net wins' if pair counts "
+            "are not known. Leave it out."
         )
     return _of_counts(replace(request, dependence="none"), "net wins")[0]
 
@@ -313,7 +317,7 @@ def _plan_rates(request: Request) -> Choice:
     """
     split = _of_counts(request, "net wins", ITEM_COUNTS)[0]
     if request.noise in ("gaussian", "permutohedron") or ITEM_COUNTS in dict(request.shares or {}):
-        return split  # which wins and losses do not have
+        return split  # not available for wins and losses
     sides = _of_counts(request, "wins and losses")[0]
     score = ScoreFunction(LOGIT)
     most = SPLIT_NOISE * _net_variance(request, sides, score)
@@ -333,8 +337,8 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     Net wins under every distribution, with the pair counts where these are not public; the win
     matrix, which holds them, under the two distributions it has; and objective perturbation. Left
     out are those that the caller leaves out, and objective perturbation under a public design
-    unless it is asked for. It is left out, too, where the caller's ridge is too small for it or the
-    distribution is one of counts. Models with covariates release net wins, and the maximum
+    unless it is asked for. It is also left out if the caller's ridge is too small for it or the
+    requested distribution is for counts. Models with covariates release net wins, and the maximum
     likelihood of other links than the logit takes more than these: only the non-private run has it.
     Where opponents are asserted to be matched at random, wins and losses are all that is released.
     """
@@ -368,7 +372,7 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
         plan = _of_objective(request)
         if method == "objective" or plan.gamma >= MIN_RIDGE * _objective_noise(request, plan):
             plans.append(plan)
-    if len({plan.mechanism for plan in plans}) > 1:  # else they are in order
+    if len({plan.mechanism for plan in plans}) > 1:  # if not, they are already in order
         plans.sort(key=lambda plan: predicted_error(request, plan))
     return tuple(plans)
 
@@ -386,8 +390,8 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
         )
     if request.link != LOGIT:
         raise ValueError(
-            f"ties='davidson' is a model of the logit, and link={request.link.name!r} was given: "
-            f"leave link= out, or use ties=True, which counts a tie as half a win to each."
+            f"ties='davidson' is a model for the logit link, but link={request.link.name!r} was "
+            "given. Leave link= out, or use ties=True, which counts a tie as half a win to each."
         )
     if len(request.design.items) > MAX_ITEMS_WITH_TIES:
         raise ValueError(
@@ -410,7 +414,7 @@ def _of_counts(request: Request, mechanism: Mechanism, *more: str) -> list[Choic
 
     With `more` side releases than net wins need in any case.
     """
-    alone = mechanism == "win matrix" and request.private  # it holds the pair counts
+    alone = mechanism == "win matrix" and request.private  # it contains the pair counts
     sides, form = side_shares(request, more if alone else more + _side_releases(request))
     return [
         Choice(mechanism, sides, form=form, noise=noise, link=request.link)
@@ -422,8 +426,8 @@ def _of_objective(request: Request) -> Choice:
     """Return the plan of objective perturbation, with the caller's ridge or the best one."""
     if request.noise not in ("auto", "laplace"):
         raise ValueError(
-            f"noise={request.noise!r} is for counts, and objective perturbation has continuous "
-            f"Laplace noise: use method='counts' or noise='auto'."
+            f"noise={request.noise!r} is for counts, but objective perturbation has continuous "
+            "Laplace noise. Use method='counts' or noise='auto'."
         )
     sides, form = side_shares(request, (OUTPUT, *_side_releases(request)))
     plan = Choice("objective perturbation", sides, form=form, link=request.link)
@@ -487,7 +491,7 @@ def _objective_ridge(request: Request, plan: Choice) -> float:
 def predicted_error(request: Request, plan: Choice) -> float:
     """Predict the mean squared error of a contrast of length 1 of the worths.
 
-    From as many comparisons as the public facts suggest.
+    The number of comparisons is the one that the public facts suggest.
 
     Notes
     -----
@@ -498,8 +502,8 @@ def predicted_error(request: Request, plan: Choice) -> float:
 
     The noise v holds that of net wins, of both cells of each pair or of the perturbed objective,
     and that of released pair counts. An error in the count of a pair moves the expected wins of its
-    items by its product with F - 1/2 (:func:`_count_error`). What it costs to release anything else
-    is in the shares.
+    items by its product with F - 1/2 (:func:`_count_error`). The cost of all other releases is in
+    the shares.
     """
     design = request.design
     penalty = request.penalty
@@ -537,14 +541,14 @@ def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float
     over its opponents, whose F - 1/2 are correlated by about 1/2.
     """
     counts = _item_error(request, plan)
-    if plan.mechanism == "wins and losses":  # the noise of the difference is that of the sum
+    if plan.mechanism == "wins and losses":  # the difference and the sum have the same noise
         return counts * (0.25 + 0.5 * score.mean_square)
     nets = deviation(_noise(request, plan, NET), len(request.design.items))
     return (0.5 * nets) ** 2 + 0.5 * counts * score.mean_square
 
 
 def _noise(request: Request, plan: Choice, name: str) -> PartNoise:
-    """Return the noise of a part, as it will be calibrated."""
+    """Return the noise that a part will have."""
     shares = noise_request(request.design, plan, request.epsilon, request.delta)
     return PARTS[name].calibrate(request.design, shares)
 

@@ -39,17 +39,18 @@ def check_will_identify(design: Design, plan: Plan, *, allowed: bool) -> None:
         return
     if failing <= 0.5 or allowed:
         warn(
-            f"With probability {failing:.2f}, by public numbers, less than half of the worths will "
-            f"be identified: the comparisons of items hardly exceed the noise of their numbers."
+            f"With probability {failing:.2f}, by public numbers, less than half of the worths "
+            "will be identified: the comparison counts of the items are close to their noise "
+            "level."
         )
         return
     smaller = "a smaller max_rows, " if design.max_rows > 1 else ""
     other = "" if design.matched else "pair_counts='proportional' if opponents met at random, "
     raise ValueError(
-        f"By public numbers less than half of the worths would be identified, because the numbers "
+        "By public numbers less than half of the worths would be identified, because the numbers "
         f"of comparisons of {len(design.items)} items do not exceed their noise at epsilon = "
         f"{plan.epsilon:g}. Use {other}{smaller}a larger epsilon, a public design or PrivateTopK. "
-        f"With allow_unidentified=True the fit spends all the same."
+        "With allow_unidentified=True the fit spends epsilon anyway."
     )
 
 

@@ -38,32 +38,32 @@ Purpose = Literal["test", "closeness", "consensus"]
 
 RANK_MESSAGES: dict[Purpose, dict[str, str]] = {
     "test": {
-        "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
-        "least one has a tie. Have such items put in an order drawn from H0, with "
-        "ties='complete'.",
-        "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
-        "incomplete. Say what it means to be left out: with missing='bottom' below the listed "
-        "items, with missing='complete' in a place that is not known and is drawn from H0.",
+        "ties": "every row of rankings must contain each of the ranks 1 to {} at most once, and "
+        "at least one has a tie. With ties='complete', tied items are ordered by a draw "
+        "from H0.",
+        "gaps": "every row of rankings must contain the ranks 1 to {}, and at least one is "
+        "incomplete. State how missing items are read: missing='bottom' places them "
+        "below the listed items, missing='complete' draws their unknown places from H0.",
         "unknown": "complete",
     },
     "closeness": {
-        "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
-        "least one has a tie. If ties arise in the same way in all groups, and only then, have "
-        "them broken at random with ties='complete'.",
-        "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
-        "incomplete. If gaps arise in the same way in all groups, and only then, have such "
-        "rankings completed at random: with missing='bottom' below the listed items, with "
-        "missing='complete' anywhere.",
+        "ties": "every row of rankings must contain each of the ranks 1 to {} at most once, and "
+        "at least one has a tie. If, and only if, ties arise in the same way in all "
+        "groups, break them at random with ties='complete'.",
+        "gaps": "every row of rankings must contain the ranks 1 to {}, and at least one is "
+        "incomplete. If, and only if, gaps arise in the same way in all groups, complete "
+        "such rankings at random: below the listed items with missing='bottom', anywhere "
+        "with missing='complete'.",
         "unknown": "complete",
     },
     "consensus": {
-        "ties": "every row of rankings must hold each of the ranks 1 to {} at most once, and at "
-        "least one has a tie. Declare that it may be so with PrivateRankAggregation(..., "
+        "ties": "every row of rankings must contain each of the ranks 1 to {} at most once, and "
+        "at least one has a tie. Declare ties with PrivateRankAggregation(..., "
         "ties=True), which counts half a vote for each order of two tied items.",
-        "gaps": "every row of rankings must hold the ranks 1 to {}, and at least one is "
-        "incomplete. Say what it means to be left out: with PrivateRankAggregation(..., "
-        "missing='bottom') below the listed items, with missing='half' in a place that is not "
-        "known, which counts half a vote for each order of a pair.",
+        "gaps": "every row of rankings must contain the ranks 1 to {}, and at least one is "
+        "incomplete. State how missing items are read: PrivateRankAggregation(..., "
+        "missing='bottom') places them below the listed items, missing='half' counts "
+        "half a vote for each order of a pair with an unknown place.",
         "unknown": "half",
     },
 }
@@ -164,8 +164,8 @@ def _shares(null: object, sample: Sample) -> tuple[float, ...]:
         given = {str(label): value for label, value in null.items()}
         if given.keys() - set(sample.items):
             raise ValueError(
-                f"null must give probabilities of the declared categories, and one of its labels "
-                f"is none of them: leave it out, or declare it; {_EARLIER}."
+                "null must give probabilities of the declared categories, but one of its labels "
+                f"is not declared. Leave it out, or declare it; {_EARLIER}."
             )
         return _probabilities([given.get(item, 0.0) for item in sample.items])
     values = checks.as_list(null)
@@ -201,9 +201,9 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
     values = checks.as_numbers(null["probability"])
     whole = np.tile(np.arange(1, m + 1), (len(ranks), 1))
     if ranks.dtype.kind not in "iuf" or not np.array_equal(np.sort(ranks, axis=1), whole):
-        raise ValueError(f"every row of null must hold the ranks 1 to {m} and a probability.")
+        raise ValueError(f"every row of null must contain the ranks 1 to {m} and a probability.")
     if values is None:
-        raise TypeError("null must hold numbers: at least one probability is none.")
+        raise TypeError("null must contain numbers, but at least one probability is not a number.")
     from privrank.kernels.rankings import places_of
 
     table = np.zeros(math.factorial(m))
@@ -214,15 +214,17 @@ def _table(null: object, sample: Sample) -> tuple[float, ...]:
 def _probabilities(values: list[Any]) -> tuple[float, ...]:
     p = checks.as_numbers(values)
     if p is None:
-        raise TypeError("null must hold numbers: at least one probability is none.")
+        raise TypeError("null must contain numbers, but at least one probability is not a number.")
     if not np.isfinite(p).all() or (p < 0).any():
-        raise ValueError("null must hold probabilities: at least one is negative or missing.")
+        raise ValueError(
+            "null must contain probabilities, but at least one is negative or missing."
+        )
     total = float(p.sum())
     if total > 1.0 and (p % 1 == 0).all():
         raise ValueError(
-            f"the probabilities of null must sum to 1, and these whole numbers sum to "
+            "the probabilities of null must sum to 1, and these whole numbers sum to "
             f"{total:.0f}: divide them by their sum, and if they count earlier answers, which are "
-            f"no exact null, give null_nobs= their total."
+            "not an exact null, give null_nobs= their total."
         )
     if abs(total - 1.0) > TOTAL:
         raise ValueError(
@@ -242,8 +244,8 @@ def answers_behind(
 
     Notes
     -----
-    **Statistic.** Counts are the shares times their number, rounded to whole answers so that they
-    add up to it: those that were counted, if shares are given to enough digits.
+    **Statistic.** Counts are the shares times their number, rounded to whole answers that add up to
+    it. They are the original counts if the shares have enough digits.
 
     **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
     no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share. For of any function
@@ -306,7 +308,7 @@ def refuse_categories(categories: object) -> None:
 
 
 def refuse_partial(ties: bool, missing: Missing | None) -> None:
-    """Refuse what is said of shared ranks and missing items where there are choices."""
+    """Refuse declarations of shared ranks and missing items for choices."""
     if ties or missing is not None:
         raise ValueError("ties= and missing= are for rankings: leave them out for choices.")
 
@@ -314,7 +316,7 @@ def refuse_partial(ties: bool, missing: Missing | None) -> None:
 def formula_options(
     left: Sequence[str], arguments: Mapping[str, Any], more: set[str], purpose: Purpose
 ) -> dict[str, Any]:
-    """Return the arguments beside formula and data as encoding takes them.
+    """Return the arguments other than formula and data in the form that encoding needs.
 
     Refuses all but `more`, those of the unit, and those of rankings or of choices, whichever the
     `left` side names.
@@ -327,7 +329,8 @@ def formula_options(
     known = {"respondent", "max_rows", *more} | ({"categories"} if len(left) == 1 else set())
     if not given.keys() <= known:
         raise TypeError(
-            f"from_formula takes the arguments {', '.join(sorted(known))} beside formula and data."
+            f"from_formula takes the arguments {', '.join(sorted(known))} in addition to formula "
+            "and data."
         )
     if len(left) > 1:
         return {**given, "ties": ties, "missing": missing, "purpose": purpose}

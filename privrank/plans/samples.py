@@ -17,7 +17,7 @@ from privrank.release.survey import Sample
 Effect = tuple[Statistic, float]
 
 TEST = "test"
-"""Name of the budget of a test itself, among those of what is released beside it."""
+"""Name of the budget of the test itself, among the budgets of its additional releases."""
 
 _FINE = 2.0**-53
 """Lattice step of the random number that decides at the boundary of a rejection region."""
@@ -30,7 +30,7 @@ def effect_beside(
     epsilon: float,
     effect_epsilon: float | None,
 ) -> Effect | None:
-    """Return the distance to be released beside a test, and what it may spend; None for none.
+    """Return the distance that a test releases in addition, and its epsilon; None for none.
 
     `distance` makes the statistic that is the distance from the null hypothesis. Without noise an
     effect is free. Refuses an effect that cannot be had or is released already.
@@ -47,8 +47,8 @@ def effect_beside(
     if not able:
         what = "rankings" if sample.kind == "rankings" else "one random bit"
         raise ValueError(
-            f"effect_epsilon= is for tests of choices that release a statistic, and this one is of "
-            f"{what}: leave it out."
+            "effect_epsilon= is for tests of choices that release a statistic, but this one is "
+            f"of {what}. Leave it out."
         )
     return distance(), effect_epsilon
 
@@ -56,9 +56,9 @@ def effect_beside(
 def budget_shares(
     epsilon: float, delta: float, beside: Mapping[str, float | None]
 ) -> tuple[float, dict[str, float]]:
-    """Return the whole epsilon of a test and of what is released `beside` it, and pure budgets.
+    """Return the total epsilon of a test and its additional releases, and the pure budgets.
 
-    Given what each part beside the test may spend on top of its epsilon, None for nothing.
+    Given the additional epsilon of each part other than the test, None if the part is not released.
     """
     extra = {name: amount for name, amount in beside.items() if amount is not None}
     total = sum(extra.values(), epsilon)
@@ -100,8 +100,8 @@ def plan_sample(
 
     Notes
     -----
-    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. Of a
-    respondent's rows one is drawn by an independent secret coin. Couple the coins of neighbours
+    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. One
+    row of each respondent is drawn by an independent secret coin. Couple the coins of neighbours
     unit by unit: units are numbered by their first rows, and a replaced respondent can move the
     numbers of all others, but not the distribution of their coins. For every outcome the two
     samples of one row per unit then differ in the replaced unit's row only, and in the order of the
@@ -114,9 +114,9 @@ def plan_sample(
     :func:`privrank.privacy.accounting.pure_epsilon`). A random bit carries its own proof.
     Observations that the null rules out are counted apart where nothing is protected, at infinite
     epsilon, and only there. An effect is a second such statistic of the same rows with noise of its
-    own, and the two compose. Their scales are those of shares of xi that add up to
-    epsilon + effect_epsilon - log(1 - delta) at most. The random number at the boundary of a
-    rejection region is drawn without looking at the data.
+    own, and the two compose. Their scales are those of shares of xi that add up to epsilon +
+    effect_epsilon - log(1 - delta) at most. The random number at the boundary of a rejection region
+    is drawn without looking at the data.
     """
     total, shares = budget_shares(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
     xi = shares[TEST]
@@ -164,9 +164,9 @@ def least_bias(
 
     Notes
     -----
-    **Privacy.** With s = mu^2 (n - 1) / 16 the probability p of the ramp changes by at most
-    2 (sqrt((1 + 2 s) / n) - 1 / n) / s between neighbours, which falls in s. At the least s it is
-    at most (e^epsilon - 1) alpha / (2 (1 - alpha)), so that the loss is at most epsilon there and
+    **Privacy.** With s = mu^2 (n - 1) / 16 the probability p of the ramp changes by at most 2
+    (sqrt((1 + 2 s) / n) - 1 / n) / s between neighbours, which falls in s. At the smallest s it is
+    at most (e^epsilon - 1) alpha / (2 (1 - alpha)). Therefore the loss is at most epsilon there and
     at every larger bias.
     """
     d = m // 2

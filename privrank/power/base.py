@@ -342,7 +342,7 @@ class Power(ABC):
         if unknown or len(stated) + (effect is not None) > 1:
             differs = "phi" in unknown and hasattr(self, "kind")
             other = "plan with kind='rankings'" if differs else "omit it"
-            wrong = f"{unknown[-1]}=" if unknown else f"{[*stated][-1]}= together with effect"
+            wrong = f"{unknown[-1]}=" if unknown else f"{[*stated][-1]}= with another effect"
             raise TypeError(
                 f"{type(self).__name__} takes no {wrong}. State {'= or '.join(readers)}= once, or "
                 f"{other}."

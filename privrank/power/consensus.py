@@ -106,7 +106,7 @@ class AggregationPower(Power):
     mode: Mode = "central"
 
     _named = "phi"
-    caption = "Consensus order"
+    caption = "Consensus ranking"
     rising = False
     probability = False
 

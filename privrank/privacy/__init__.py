@@ -1,1 +1,1 @@
-"""Noise distributions, sensitivities and the budget: the only room that draws privacy noise."""
+"""Noise distributions, sensitivities, accounting and the privacy budget."""

@@ -1,4 +1,4 @@
-"""What the spendings of one data set add up to: exact sums, and zero-concentrated composition."""
+"""Composition of the spendings of one data set: basic and zero-concentrated."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def pure_epsilon(epsilon: float, delta: float) -> float:
 
 
 def split(epsilon: float, shares: dict[str, float], main: str) -> dict[str, float]:
-    """Divide `epsilon` among the named releases of one fit, the rest going to `main`.
+    """Divide `epsilon` among the releases of one fit; `main` gets the remainder.
 
-    The parts are rounded so that their exact sum is at most `epsilon`.
+    The parts are rounded such that their exact sum is at most `epsilon`.
     """
     if math.isinf(epsilon):
         return {main: math.inf, **dict.fromkeys(shares, math.inf)}
@@ -53,13 +53,13 @@ class Spending:
     by : str
         The model or test that spends.
     epsilon, delta : float
-        What it spends.
+        The privacy loss of its release.
     rho : float or None
-        Its zero-concentrated privacy, where it is known.
+        Its zero-concentrated privacy, if known.
     released : str or None
-        What it releases.
+        A description of the release.
     date : str or None
-        When, in UTC, for a ledger on disk.
+        Date and time in UTC, for a ledger on disk.
     """
 
     by: str
@@ -73,9 +73,9 @@ class Spending:
     def checked(
         cls, by: object, epsilon: object, delta: object, rho: object, released: str | None
     ) -> Spending:
-        """Return a line of the ledger, its numbers within their ranges.
+        """Return a line of the ledger after checking its numbers.
 
-        A `rho` of None becomes epsilon^2 / 2 where `delta` is 0.
+        If `rho` is None and `delta` is 0, rho is set to epsilon^2 / 2.
         """
         spender = checks.check_text("by", by)
         if released is not None:
@@ -88,7 +88,7 @@ class Spending:
         value = float(rho) if checks.is_number(rho) else math.nan
         if not (0 <= value <= largest or value == math.inf):
             raise ValueError(
-                f"rho must be between 0 and {largest:g}, infinite, or None where it is not known, "
+                f"rho must be between 0 and {largest:g}, infinite, or None if it is not known, "
                 f"got {checks.quoted(rho)}."
             )
         return cls(spender, spent, failure, value, released)
@@ -96,16 +96,17 @@ class Spending:
 
 @lru_cache(maxsize=1024)
 def _exact(value: float) -> Fraction | float:
-    """Return the decimal a person would have typed, so that ten times 0.1 is 1."""
+    """Return the decimal number typed by the user; ten times 0.1 is then 1."""
     return value if math.isinf(value) else Fraction(repr(value))
 
 
 @immutable
 @dataclass(frozen=True, slots=True)
 class BudgetTerms:
-    """Of which survey an account is: what it may spend, `pure` of it without delta; per which unit.
+    """Terms of the budget of a survey: its totals, and the unit of privacy.
 
-    With `pure` None all fits add up in one account.
+    Fits without delta may spend `pure` of epsilon. If `pure` is None, all fits are added in one
+    account.
     """
 
     label: str | None
@@ -116,46 +117,48 @@ class BudgetTerms:
 
     @property
     def rest(self) -> float:
-        """What `pure` leaves of epsilon."""
+        """Epsilon minus `pure`."""
         return float(_exact(self.epsilon) - _exact(self.pure or 0.0))
 
 
 @immutable
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A survey and what was spent of it, oldest first.
+    """Budget terms of a survey and its spendings, oldest first.
 
     Notes
     -----
     **Privacy.** Basic composition: releases that are (epsilon_k, delta_k)-private are together
-    (sum epsilon_k, sum delta_k)-private, also when each is chosen after seeing the earlier ones.
-    Sums are exact, in the decimals the caller typed.
+    (sum epsilon_k, sum delta_k)-private, even if each is chosen after seeing the earlier ones. Sums
+    are exact, in the decimals typed by the caller.
 
-    `composed` is a report, which admits nothing. A release that is a-private without delta is
+    `composed` is for information and admits no fits. A release that is a-private without delta is
     a^2 / 2 zero-concentrated private, and Gaussian noise of scale w for l2 sensitivity s is
-    s^2 / (2 w^2). These numbers rho add up if they were fixed in advance, whatever each release is
-    chosen to be after seeing the earlier ones. Their sum gives an epsilon at a delta of the
-    ledger's choice. Admitting a fit whenever either account has room would let the results decide
-    by which of the two the ledger stops. Where both can stop it their deltas would add up. That is
-    not proved here, so fits are admitted by basic composition.
+    s^2 / (2 w^2) zero-concentrated private. These numbers rho add up if they were fixed in advance,
+    even if each release is chosen after seeing the earlier ones. Their sum gives an epsilon at a
+    delta chosen for the ledger. If a fit were admitted whenever either account has room, the
+    results would decide which of the two accounts stops the ledger. If both can stop it, their
+    deltas would add up. This is not proved here, so fits are admitted by basic composition.
 
     **Privacy, two accounts.** With `pure` a the two parts of epsilon are fixed before the first
-    fit. Fits without delta add their epsilons to at most a. The others have a known rho, and add
-    them to at most r, where r-zero-concentrated privacy is (epsilon - a, delta)-private by
-    :func:`privrank.privacy.gaussian.zcdp_epsilon`; deltas of their own count 0. Together all fits
-    are (epsilon, delta)-private, however each is chosen from the releases before.
+    fit. The epsilons of fits without delta may add up to at most a. All other fits have a known
+    rho, and the sum of rho may be at most r, where r-zero-concentrated privacy is
+    (epsilon - a, delta)-private by :func:`privrank.privacy.gaussian.zcdp_epsilon`; their own deltas
+    count as 0. All fits together are (epsilon, delta)-private, however each is chosen from the
+    earlier releases.
 
-    Under P, the data, let Z_k be the privacy loss of fit k against a neighbour Q, given the
-    releases before. Whether it has a delta, and its epsilon_k or rho_k, are functions of these. The
-    Z_k without delta add up to at most a. Let L be the sum of the others. For every order x > 1 the
-    product of exp((x - 1) Z_k - x (x - 1) rho_k) over fits with a delta, so far, is a
-    supermartingale: a factor has a conditional mean of at most 1, which is what rho_k says. As the
-    rho_k never add up to more than r, E exp((x - 1) L) <= exp(x (x - 1) r) at the end, and this is
-    all that the proof at `zcdp_epsilon` takes. So E max(0, 1 - exp(epsilon - a - L)) <= delta. The
-    whole loss is at most a + L, so this bounds the delta of all releases at epsilon.
+    Under P, the data, let Z_k be the privacy loss of fit k against a neighbour Q, given the earlier
+    releases. Whether fit k has a delta, and its epsilon_k or rho_k, are functions of these
+    releases. The Z_k without delta add up to at most a. Let L be the sum of the others. For every
+    order x > 1 the product of exp((x - 1) Z_k - x (x - 1) rho_k) over the fits with a delta so far
+    is a supermartingale: by the definition of rho_k, each factor has a conditional mean of at most
+    1. Because the rho_k never add up to more than r, E exp((x - 1) L) <= exp(x (x - 1) r) at the
+    end, and the proof at `zcdp_epsilon` needs no more than this. So
+    E max(0, 1 - exp(epsilon - a - L)) <= delta. The total loss is at most a + L, so this bounds the
+    delta of all releases at epsilon.
 
-    What holds is the cap. What was spent when somebody stops is no guarantee of its own, as to stop
-    there may depend on the releases.
+    The guarantee holds for the cap. The amount spent when an analyst stops is not a guarantee by
+    itself, because the decision to stop may depend on the releases.
 
     References
     ----------
@@ -166,12 +169,12 @@ class Account:
     spendings: tuple[Spending, ...] = ()
 
     def _total(self, lines: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
-        """Return the sums of epsilons and of deltas, exactly."""
+        """Return the exact sums of epsilons and of deltas."""
         epsilon = sum((_exact(line.epsilon) for line in lines), Fraction(0))
         return epsilon, sum((_exact(line.delta) for line in lines), Fraction(0))
 
     def _sums(self, lines: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
-        """Return the two numbers that are limited; a rho that is not known is infinite."""
+        """Return the two limited sums; an unknown rho is infinite."""
         if self.survey.pure is None:
             return self._total(lines)
         rhos = (math.inf if line.rho is None else line.rho for line in lines if line.delta > 0)
@@ -180,7 +183,7 @@ class Account:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The most of epsilon and delta; with two accounts of pure epsilon and of rho."""
+        """Limits of epsilon and delta; with two accounts, of pure epsilon and rho."""
         survey = self.survey
         if survey.pure is None:
             return survey.epsilon, survey.delta
@@ -189,19 +192,19 @@ class Account:
         return survey.pure, zcdp_rho(survey.rest, survey.delta)
 
     def covers(self, *more: Spending) -> bool:
-        """Return whether the total covers what was spent, and `more`."""
+        """Return whether the total covers all spendings together with `more`."""
         sums = self._sums((*self.spendings, *more))
         return all(s <= _exact(limit) for s, limit in zip(sums, self.limits, strict=True))
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Epsilon and delta spent; with two accounts pure epsilon and rho."""
+        """Epsilon and delta spent; with two accounts, pure epsilon and rho."""
         first, second = self._sums(self.spendings)
         return float(first), float(second)
 
     @property
     def left(self) -> tuple[float, float]:
-        """Epsilon and delta left; with two accounts pure epsilon and rho."""
+        """Epsilon and delta left; with two accounts, pure epsilon and rho."""
         first, second = (
             math.inf if math.isinf(limit) else float(_exact(limit) - s)
             for s, limit in zip(self._sums(self.spendings), self.limits, strict=True)
@@ -209,33 +212,35 @@ class Account:
         return first, second
 
     def shortage(self, line: Spending) -> str:
-        """Say in sentences what a line asks for that is not covered, and what is left of it."""
+        """Return the message for a line that the budget does not cover."""
         left = self.left
         limits = self.limits
         if self.survey.pure is None:
             return (
-                f"{line.by} asks for epsilon {line.epsilon:g}, delta {line.delta:g} but of the "
-                f"budget's epsilon {limits[0]:g}, delta {limits[1]:g} there are {left[0]:g} and "
-                f"{left[1]:g} left. Nothing was read or drawn. To read an earlier result, use "
-                f"privrank.from_json."
+                f"Privacy budget exceeded: {line.by} needs epsilon={line.epsilon:g}, "
+                f"delta={line.delta:g}, but only {left[0]:g} and {left[1]:g} of {limits[0]:g} and "
+                f"{limits[1]:g} remain. No data were read and no noise was drawn. A release "
+                f"already made can be reused with privrank.from_json()."
             )
         if line.delta == 0:
             return (
-                f"{line.by} asks for epsilon {line.epsilon:g} without delta but the budget has "
-                f"{left[0]:g} left of {limits[0]:g} for such fits. Nothing was read or drawn."
+                f"Privacy budget exceeded: {line.by} needs epsilon={line.epsilon:g} without delta, "
+                f"but only {left[0]:g} of {limits[0]:g} remain for such fits. No data were read "
+                f"and no noise was drawn."
             )
         return (
-            f"{line.by} asks for rho {line.rho:g} but the budget has {left[1]:g} left of "
-            f"{limits[1]:g} for fits with a delta. Nothing was read or drawn."
+            f"Privacy budget exceeded: {line.by} needs rho={line.rho:g}, but only {left[1]:g} of "
+            f"{limits[1]:g} remain for fits with a delta. No data were read and no noise was drawn."
         )
 
     @property
     def composed(self) -> tuple[float, float]:
-        """Epsilon and delta of all that was spent, by the tighter of two accounts.
+        """Epsilon and delta of all spendings, by the tighter of two accounts.
 
-        Basic composition, or zero-concentrated privacy at the budget's delta, less the deltas of
-        spendings whose rho is not known and which are added as they are. The second account holds
-        if the sizes of the fits were fixed in advance, not chosen by looking at earlier results.
+        The first account is basic composition. The second is zero-concentrated composition at the
+        budget's delta minus the deltas of spendings with unknown rho, which are added by basic
+        composition. It is valid if the sizes of the fits were fixed in advance, not chosen from
+        earlier results.
         """
         from privrank.privacy.gaussian import zcdp_epsilon
 

@@ -1,4 +1,4 @@
-"""The privacy budget: a ledger, in SQLite, that reserves before anything is drawn."""
+"""The privacy budget: an SQLite ledger that reserves before noise is drawn."""
 
 from __future__ import annotations
 
@@ -27,21 +27,25 @@ from privrank.util.checks import (
 
 FORMAT = "privrank ledger 3"
 SPLIT = f"{FORMAT}, pure fits apart"
-"""What the file of a ledger begins with: with `pure` an earlier version would add it up wrongly."""
+"""Format names in the ledger file; `pure` needs its own, as older versions would add it wrongly."""
 
 PATIENCE = 60.0
-"""Seconds to wait for another process, which needs milliseconds."""
+"""Seconds to wait for another process; a transaction takes milliseconds."""
 
 _FORKED = (
-    "a Budget in memory spends only in the process that made it, as the copy in a forked process "
-    "would spend it again: keep it on disk, privrank.Budget('survey.ledger', epsilon=...)."
+    "a Budget in memory spends only in the process that made it, because the copy in a forked "
+    "process would spend it again. Keep it on disk with "
+    "privrank.Budget('survey.ledger', epsilon=...)."
 )
-_SPENDING = "a Budget in memory cannot be asked by the thread that is spending from it: ask later."
+_SPENDING = (
+    "a Budget in memory cannot be read by the thread that is spending from it. Read it after the "
+    "fit."
+)
 _ONLY_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 _SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
 
-# SQLite's integrity_check holds every line against these conditions. Numbers are doubles, which
-# come back bit for bit.
+# SQLite's integrity_check tests every line against these conditions. Numbers are doubles, which
+# are stored exactly.
 _TABLES = (
     """CREATE TABLE survey (format TEXT NOT NULL, label TEXT,
     epsilon REAL CHECK (typeof(epsilon) = 'real' AND epsilon > 0),
@@ -58,22 +62,23 @@ _TABLES = (
 _REMEDIES = {
     "read": "Name a file that can be read.",
     "made": "Name a file on a local disk, in a folder that can be written.",
-    "written": "No noise was drawn, though what was asked for may stand as spent. Name a file on a "
-    "local disk, in a folder that can be written.",
+    "written": "No noise was drawn, though the requested amount may be recorded as spent. Name a "
+    "file on a local disk, in a folder that can be written.",
 }
-"""What to do about a ledger that cannot be read, made or written."""
+"""Remedies for a ledger that cannot be read, made or written."""
 
 _PURE = """ALTER TABLE survey ADD COLUMN
     pure REAL CHECK (typeof(pure) = 'real' AND pure >= 0 AND pure <= epsilon)"""
 _LINE = '"by", epsilon, delta, rho, released, date'
-"""Columns of the tables are in the order of the fields of a Survey and of a Spending."""
+"""Columns of the table, in the order of the fields of a Spending."""
 
 _open = RLock()
-"""Held by the one thread of this process that has a transaction.
+"""Lock of the single thread in this process that has a transaction.
 
-SQLite keeps processes apart, but its locks on a file are those of the process: a forked process
-that closed what it inherited in the midst of a transaction would give up another's. So nobody forks
-during one. The lock also passes the connection of a ledger in memory from thread to thread.
+SQLite separates processes, but its file locks belong to the process. If a process were forked
+during a transaction and the child closed the inherited file, the child would release the lock of
+the parent. This lock therefore prevents a fork during a transaction. It also gives the connection
+of a ledger in memory to one thread at a time.
 """
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -82,16 +87,18 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_budget(budget: object) -> None:
-    """Refuse what is neither None nor a :class:`Ledger`."""
+    """Refuse objects other than None and a :class:`Ledger`."""
     if budget is not None and not isinstance(budget, Ledger):
         raise TypeError(
-            f"budget must be a privrank.Budget or None, got {type(budget).__name__}: make one with "
+            f"budget must be a privrank.Budget or None, got {type(budget).__name__}. Make one with "
             f"privrank.Budget(epsilon=...)."
         )
 
 
 class BudgetExceeded(Exception):
-    """A fit asked for more than its budget has left; no data were read and no noise was drawn.
+    """Raised when a fit would exceed the privacy budget.
+
+    No data were read and no noise was drawn.
 
     Examples
     --------
@@ -112,7 +119,7 @@ def _connection(place: str) -> sqlite3.Connection:
 
 
 def _checked_path(path: object) -> str:
-    """Return the whole path of a ledger on disk; refuse what names no file, before one is made."""
+    """Return the absolute path of a ledger on disk; refuse invalid file names."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
     if not isinstance(name, str):
         raise TypeError(
@@ -134,64 +141,64 @@ def _checked_path(path: object) -> str:
 
 
 def _check_split(survey: BudgetTerms) -> None:
-    """Refuse a `pure` part of epsilon that is none, or whose rest nobody could spend."""
+    """Refuse a `pure` part above epsilon, or whose remainder cannot be spent."""
     if survey.rest < 0:
         raise ValueError(
-            f"pure={survey.pure:g} is more than epsilon={survey.epsilon:g}, of which it is a part: "
-            f"give at most {survey.epsilon:g}."
+            f"pure={survey.pure:g} must be at most epsilon={survey.epsilon:g}, because it is a "
+            f"part of epsilon."
         )
     if survey.pure is not None and survey.delta == 0:
         raise ValueError(
-            "pure= leaves the rest of epsilon to fits with a delta, which need that of the budget: "
-            "give delta=, 1e-6 say, or leave pure= out."
+            "pure= leaves the rest of epsilon to fits with a delta, which need a delta of the "
+            "budget. Give delta=, for example 1e-6, or leave pure= out."
         )
 
 
 class Ledger:
-    """A ledger of the privacy budget of one data set, in a table of SQLite.
+    """Ledger of the privacy budget of one data set, in an SQLite table.
 
-    :class:`privrank.Budget` is the ledger that users hold, and says what its arguments are.
+    Users create a ledger as :class:`privrank.Budget`, which documents the arguments.
 
     Notes
     -----
-    **Privacy.** Fits are admitted by basic composition, with `pure` by two accounts that were fixed
-    when the ledger was made (:class:`privrank.privacy.accounting.Account`). A
-    reservation is made before the data are read, and it stands when the fit fails afterwards. There
-    is one ledger: its table, in memory or in a file, lets one reservation at a time read all
-    spendings, and add its own if the total covers it. A budget cannot be copied or pickled.
+    **Privacy.** Fits are admitted by basic composition or, with `pure`, by two accounts that were
+    fixed when the ledger was made (:class:`privrank.privacy.accounting.Account`). A reservation is
+    made before the data are read, and it remains if the fit fails afterwards. There is one ledger:
+    its table, in memory or in a file, lets one reservation at a time read all spendings, and add
+    its own if the total covers it. A budget cannot be copied or pickled.
 
-    **The table.** The claim rests on three facts about reading the table, deciding and adding a
-    line. All three are what SQLite promises of a transaction.
+    **The table.** The claim requires three properties of reading the table, deciding and adding a
+    line. SQLite guarantees all three for a transaction.
 
-    *One at a time.* Reading and adding are one transaction that begins as IMMEDIATE: SQLite gives
-    it to one connection among all threads and processes, and takes it back when the process ends,
-    however it ends. What was decided from the lines is still true when one is added. Every
-    transaction on a file has a connection of its own, and a process does not fork while it has one.
-    A table in memory has one connection, which one thread has at a time; the copy that a forked
-    process inherits, which knows nothing of later lines, adds none.
+    *Exclusive access.* Reading and adding are one transaction that begins as IMMEDIATE. SQLite
+    grants it to one connection among all threads and processes, and revokes it when the process
+    ends, for any reason. A decision made from the lines is therefore still valid when a line is
+    added. Every transaction on a file has its own connection, and a process does not fork during a
+    transaction. A table in memory has one connection, which one thread uses at a time. A forked
+    process inherits a copy without later lines and cannot add lines to it.
 
-    *An added line stays.* Adding returns once the transaction is committed. With
-    ``synchronous = EXTRA`` its pages are on disk by then. So is the removal of the journal that
-    could undo it, which FULL leaves to the file system (on macOS ``fullfsync`` sees to the drive's
-    cache). So noise is drawn only for what no later crash or power failure takes back. On Windows a
-    folder cannot be synchronised: there a power failure in the moments after a fit may bring the
-    journal back, and with it the ledger without that fit.
+    *Durability.* Adding a line returns after the transaction is committed. With
+    ``synchronous = EXTRA`` its pages are then on disk. The journal that could undo it has also been
+    removed from disk, which FULL leaves to the file system (on macOS ``fullfsync`` flushes the
+    drive's cache). So noise is drawn only for spendings that no later crash or power failure can
+    undo. On Windows a folder cannot be synchronised: a power failure immediately after a fit may
+    restore the journal, and with it the ledger without that fit.
 
-    *What was seen stays.* The object keeps the lines that it read or added, and refuses a file
-    that does not begin with them: one that was put back to an earlier state, or in place of
-    another.
+    *Consistency.* The object keeps the lines that it read or added. It refuses a file that does not
+    begin with them, such as a file restored to an earlier state or replaced by another.
 
-    A fit that is killed before its commit leaves a journal beside the file, ``<name>-journal``,
-    from which SQLite restores the state before, at the next opening. It belongs to the file.
-    Otherwise there is one file. One that is killed while it makes the ledger leaves no ledger, and
-    nothing spent: the next to give the total makes it. Each reading begins with SQLite's
-    ``integrity_check`` of the whole file. It finds a cut or broken file, not a digit that was
-    changed: the checks are against accidents, as the analyst is trusted. Nothing is seen by an
-    object that opens the file after it was put back, nor a copy that is spent elsewhere.
+    A fit that is killed before its commit leaves a journal in the same folder, ``<name>-journal``,
+    from which SQLite restores the previous state at the next opening. Keep the journal with the
+    file. In all other cases there is one file. If a process is killed while it makes the ledger,
+    there is no ledger and nothing was spent; the next call with the total makes it. Each reading
+    begins with SQLite's ``integrity_check`` of the whole file. It detects a truncated or damaged
+    file, but not a changed digit: the checks protect against accidents, because the analyst is
+    trusted. An object that opens the file after it was restored detects nothing, and no object
+    detects a copy that is spent elsewhere.
 
-    The facts take the file system at its word: a lock excludes, and what was synchronised is on
-    disk. Network file systems keep that only as far as they are set up for it: a local disk is
-    safer.
+    These properties assume that the file system is correct: a lock excludes others, and
+    synchronised data are on disk. Network file systems guarantee this only if configured for it; a
+    local disk is safer.
 
     Examples
     --------
@@ -224,10 +231,10 @@ class Ledger:
         }
         given: dict[str, Any] = {key: value for key, value in stated.items() if value is not None}
         if path is None and label is not None:
-            raise ValueError("label= names the data set in a ledger on disk: give its path, too.")
+            raise ValueError("label= is for a ledger on disk. Give its path as well.")
         if path is None and epsilon is None:
-            raise TypeError("epsilon must be given: it is the total that all fits may spend.")
-        # a ledger in memory is a database, too, so that both kinds spend by the same transactions
+            raise TypeError("epsilon must be given. It is the total that all fits may spend.")
+        # a ledger in memory is also a database, so both kinds use the same transactions
         self._path = None if path is None else _checked_path(path)
         self._seen: tuple[Spending, ...] = ()
         self._process = os.getpid()
@@ -245,13 +252,13 @@ class Ledger:
             survey = BudgetTerms(**facts)
             _check_split(survey)
             self._make(survey)
-        # whoever made the ledger fixed its facts: later ones may repeat, but never change them
+        # the call that made the ledger fixed its terms; later calls may repeat, never change them
         self._survey = self._read_all().survey
         for key, value in given.items():
             if (entry := getattr(self._survey, key)) != value:
                 raise ValueError(
                     f"the ledger {self._name!r} was made with {key} {entry!r}, not "
-                    f"{value!r}: leave {key}= out, or give another data set a ledger of its own."
+                    f"{value!r}. Leave {key}= out, or use a separate ledger for another data set."
                 )
 
     @property
@@ -278,7 +285,7 @@ class Ledger:
 
     @property
     def pure(self) -> float | None:
-        """What fits without delta may spend of epsilon; None if all fits add up in one account.
+        """Part of epsilon for fits without delta; None if there is one account.
 
         Examples
         --------
@@ -291,7 +298,7 @@ class Ledger:
 
     @property
     def unit(self) -> Unit:
-        """What the budget protects: one row or one respondent.
+        """The unit of privacy: one row or one respondent.
 
         Examples
         --------
@@ -306,7 +313,7 @@ class Ledger:
 
         Examples
         --------
-        None of a ledger in memory:
+        A ledger in memory has no file:
 
         >>> budget.path is None
         True
@@ -315,7 +322,7 @@ class Ledger:
 
     @property
     def label(self) -> str | None:
-        """The data set, for a ledger on disk.
+        """Name of the data set, for a ledger on disk.
 
         Examples
         --------
@@ -326,7 +333,7 @@ class Ledger:
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
-        """The ledger, oldest first; one on disk is read each time.
+        """Lines of the ledger, oldest first; a ledger on disk is read each time.
 
         Examples
         --------
@@ -339,7 +346,7 @@ class Ledger:
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Epsilon and delta spent so far; with `pure` epsilon of fits without delta, and rho.
+        """Epsilon and delta spent; with `pure`, epsilon without delta, and rho.
 
         Examples
         --------
@@ -352,20 +359,21 @@ class Ledger:
 
     @property
     def composed(self) -> tuple[float, float]:
-        """Epsilon and delta of all that was spent, by the tighter of two accounts.
+        """Epsilon and delta of all spendings, by the tighter of two accounts.
 
-        Basic composition, or zero-concentrated privacy at the budget's delta, less the deltas of
-        spendings whose rho is not known and which are added as they are. The second account holds
-        if the sizes of the fits were fixed in advance, not chosen by looking at earlier results.
+        The first account is basic composition. The second is zero-concentrated composition at the
+        budget's delta minus the deltas of spendings with unknown rho, which are added by basic
+        composition. It is valid if the sizes of the fits were fixed in advance, not chosen from
+        earlier results.
 
         References
         ----------
-        Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; the epsilon is that of
+        Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; epsilon is computed by
         :func:`privrank.privacy.gaussian.zcdp_epsilon`.
 
         Examples
         --------
-        Of many small fits with a delta it is less than what was spent:
+        For many small fits with a delta, it is less than the sum of the spendings:
 
         >>> budget = pr.Budget(epsilon=3.0, delta=1e-5, unit="respondent")
         >>> for _ in range(20):
@@ -377,7 +385,7 @@ class Ledger:
 
     @property
     def left(self) -> tuple[float, float]:
-        """Epsilon and delta left; with `pure` epsilon for fits without delta, and rho.
+        """Epsilon and delta left; with `pure`, epsilon without delta, and rho.
 
         Examples
         --------
@@ -399,36 +407,36 @@ class Ledger:
         rho: float | None = None,
         released: str | None = None,
     ) -> None:
-        """Enter a spending in the ledger, or refuse it and leave the ledger as it was.
+        """Enter a spending in the ledger; if refused, the ledger is unchanged.
 
         Parameters
         ----------
         by : str
-            Who spends: the model or test.
+            The model or test that spends.
         epsilon, delta : float
-            What it spends.
+            The privacy loss of its release.
         unit : {"row", "respondent"}
-            The unit the spending protects.
+            The unit of privacy of the release.
         max_rows : int, default 1
-            Rows per respondent, for the conversion in the message.
+            Rows per respondent, for the message.
         rho : float or None
-            Its zero-concentrated privacy, for `composed` and the second account of a ledger with
-            `pure`; None takes epsilon^2 / 2 if `delta` is 0.
+            Zero-concentrated privacy of the release, for `composed` and for the second account of a
+            ledger with `pure`. If None and `delta` is 0, it is epsilon^2 / 2.
         released : str or None
-            What it releases.
+            A description of the release.
 
         Raises
         ------
         BudgetExceeded
             If less than `epsilon` or `delta` is left.
         ValueError, TypeError, OSError, RuntimeError
-            If `unit` is another one, a number is out of its range, rho is not known where a ledger
-            with `pure` needs it, a file is not as it was left or cannot be written, or a ledger in
-            memory is another process's.
+            If `unit` differs from the unit of the budget, a number is out of range, a ledger with
+            `pure` needs an unknown rho, a file was changed or cannot be written, or a ledger in
+            memory belongs to another process.
 
         Examples
         --------
-        Fits call it by themselves; a mechanism of your own enters what it spends:
+        Fits call this method themselves. Record the privacy loss of your own mechanism as follows:
 
         >>> budget = pr.Budget(epsilon=1.0)
         >>> budget.reserve("noisy mean", 0.25, 0.0, unit="row", released="the mean age")
@@ -439,8 +447,8 @@ class Ledger:
             if self.unit == "respondent":
                 raise ValueError(
                     "budget protects one respondent but this fit protects one row. Name the "
-                    "respondent column with respondent=: an epsilon per row counts once for every "
-                    "row of a respondent."
+                    "respondent column with respondent=, because epsilon per row counts once for "
+                    "every row of a respondent."
                 )
             raise ValueError(
                 f"budget protects one row but this fit protects one respondent "
@@ -451,18 +459,19 @@ class Ledger:
         if self.pure is not None and line.rho is None:
             raise ValueError(
                 f"the rho of {by} at delta {line.delta:g} is not known, and a budget with pure= "
-                f"adds the rho of fits with a delta: fit without delta, which it adds by epsilon."
+                f"adds the rho of fits with a delta. Use a fit without delta, which it adds by "
+                f"epsilon."
             )
         if self.path is not None:
             line = replace(line, date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"))
-        # nobody else reads or writes between the sum and the new line
+        # no other thread or process reads or writes between the sum and the new line
         with self._held() as (account, add):
             if not account.covers(line):
                 raise BudgetExceeded(account.shortage(line))
             add(line)
 
     def __repr__(self) -> str:
-        """Show total and what is left."""
+        """Return a string that shows the total and the remaining budget."""
         place = "" if self.path is None else f"{self.path.name!r}, "
         left = self.left
         pure = ""
@@ -477,22 +486,22 @@ class Ledger:
 
     def _refuse_copy(self, *_: object) -> NoReturn:
         raise TypeError(
-            "a Budget cannot be copied or pickled, because two copies would each spend it: keep "
+            "a Budget cannot be copied or pickled, because two copies would each spend it. Keep "
             "one, or keep it on disk and open its path in each process."
         )
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse_copy
 
     def _is_new(self) -> bool:
-        """Return whether nothing was written yet, or only what a kill cut short."""
+        """Return whether no ledger was written yet, or only an interrupted one."""
         if self._path is None or not os.path.exists(self._path):
             return True
         with self._transaction("read") as connection:
-            connection.execute("PRAGMA page_count")  # SQLite takes back what was cut short
+            connection.execute("PRAGMA page_count")  # SQLite undoes an interrupted transaction
             return self._size() == 0
 
     def _make(self, survey: BudgetTerms) -> None:
-        """Write the tables, unless another process was faster."""
+        """Write the tables, unless another process has done so."""
         with self._transaction("made") as connection:
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 *facts, pure = astuple(survey)
@@ -510,7 +519,7 @@ class Ledger:
 
     @contextmanager
     def _held(self) -> Iterator[tuple[Account, Callable[[Spending], None]]]:
-        """Keep all others from adding; yield the account and a function that adds a line, once."""
+        """Exclude all others; yield the account, and a function that adds one line."""
         if self._path is None and os.getpid() != self._process:
             raise RuntimeError(_FORKED)
         with self._transaction("written") as connection:
@@ -525,7 +534,7 @@ class Ledger:
             yield self._read(connection), add
 
     def _read(self, connection: sqlite3.Connection) -> Account:
-        """Return what the tables hold, or refuse it."""
+        """Return the account in the tables after checking it."""
         surveys = connection.execute("SELECT * FROM survey").fetchall()
         lines = connection.execute(f"SELECT {_LINE} FROM ledger ORDER BY number").fetchall()
         if [(row[0], len(row)) for row in surveys] not in ([(FORMAT, 5)], [(SPLIT, 6)]):
@@ -540,21 +549,21 @@ class Ledger:
         other = getattr(self, "_survey", account.survey) != account.survey
         if other or account.spendings[: len(self._seen)] != self._seen:
             raise ValueError(
-                f"the ledger {self._name!r} lacks what was in it since it was opened, or is "
-                f"another one. Restore it as it was after the last fit."
+                f"the ledger {self._name!r} lacks lines that it had since it was opened, or is "
+                f"another ledger. Restore it as it was after the last fit."
             )
-        # a line is entered only if the total covers it; what a crash left counts in every later
-        # reading or in none, so that it is no exception
+        # a line is entered only if the total covers it; after a crash a line is in every later
+        # reading or in none, so this holds in that case as well
         if not account.covers():
             raise ValueError(
-                f"the ledger {self._name!r} holds more spendings than its total covers, which no "
-                f"fit wrote. Restore it as it was after the last fit."
+                f"the ledger {self._name!r} holds more spendings than its total covers, so it was "
+                f"not written by fits alone. Restore it as it was after the last fit."
             )
         self._seen = account.spendings
         return account
 
     def _size(self) -> int:
-        """Return the bytes of the file, of which SQLite reads missing ones at the end as zeros."""
+        """Return the size of the file; SQLite reads missing bytes as zeros."""
         return 0 if self._path is None else os.path.getsize(self._path)
 
     @property
@@ -581,7 +590,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, doing: str) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction, which is undone unless it is committed."""
+        """Begin a transaction, which is rolled back unless it is committed."""
         with _open:
             try:
                 with self._connected(doing) as connection:
@@ -593,12 +602,12 @@ class Ledger:
     @contextmanager
     def _connected(self, doing: str) -> Iterator[sqlite3.Connection]:
         if self._memory is None:
-            mode = "rwc" if doing == "made" else "rw"  # SQLite only reads where it may not write
+            mode = "rwc" if doing == "made" else "rw"  # SQLite only reads if it may not write
             place = f"{Path(self._path or '').as_uri()}?mode={mode}"
             with closing(_connection(place)) as connection:
                 connection.executescript(_SETTINGS)
                 yield connection
-        elif self._memory.in_transaction:  # a signal's handler, say, in the midst of a reservation
+        elif self._memory.in_transaction:  # for example a signal handler during a reservation
             raise RuntimeError(_SPENDING)
         else:
             try:
@@ -607,16 +616,16 @@ class Ledger:
                 self._memory.rollback()
 
     def _sentence(self, doing: str, error: Exception) -> Exception:
-        """Return what SQLite could not do."""
+        """Return the error for a failure of SQLite."""
         code = getattr(error, "sqlite_errorname", "")
         if code in {"SQLITE_NOTADB", "SQLITE_ERROR"}:  # the latter: there is no such table
             return self._stranger()
-        if code.startswith("SQLITE_CORRUPT") or not code:  # without a code: bytes that are no text
+        if code.startswith("SQLITE_CORRUPT") or not code:  # no code: bytes that are no text
             return self._damaged()
         if code.startswith("SQLITE_BUSY"):
             return TimeoutError(
                 f"the ledger {self._name!r} has been locked by another process for {PATIENCE:g} "
-                f"seconds: end that process, or wait for it."
+                f"seconds. End that process, or wait for it."
             )
         kind = OSError if os.path.exists(self._path or "") else FileNotFoundError
         return kind(f"the ledger {self._name!r} cannot be {doing} ({error}). {_REMEDIES[doing]}")

@@ -1,6 +1,6 @@
-"""Secret random decisions that are no noise: rows, orders, permutations, uniform numbers.
+"""Secret random decisions other than noise: rows, orders and permutations.
 
-As in `noise`, secure draws take the random bits of the operating system, and seeded ones those of a
+As in `noise`, secure draws use the random bits of the operating system, and seeded draws use a
 caller's ``numpy.random.Generator``.
 """
 
@@ -16,17 +16,17 @@ from privrank.util.arrays import AnyArray, FloatArray, IntArray, Words
 from privrank.util.checks import Rng
 
 LARGEST_SHUFFLE = 2**16
-"""Elements of the permutations that `draw_shuffles` can draw."""
+"""Largest size of the permutations that `draw_shuffles` can draw."""
 
 
 def draw_bit(probability: float, rng: Rng) -> int:
-    """Return 1 with the given probability, else 0, to within 2^-53."""
+    """Return 1 with the given probability (to within 2^-53), and 0 if not."""
     uniform = random.SystemRandom().random() if rng is None else rng.random()
     return int(uniform < probability)
 
 
 def draw_uniforms(rows: int, columns: int, rng: Rng) -> FloatArray:
-    """Return independent uniform numbers in [0, 1), multiples of 2^-53, shape (rows, columns)."""
+    """Return independent uniform multiples of 2^-53 in [0, 1), (rows, columns)."""
     if rng is not None:
         return np.asarray(rng.random((rows, columns)))
     words = np.frombuffer(os.urandom(8 * rows * columns), dtype=np.uint64).reshape(rows, columns)
@@ -34,12 +34,12 @@ def draw_uniforms(rows: int, columns: int, rng: Rng) -> FloatArray:
 
 
 def draw_key(rng: Rng) -> Words:
-    """Return a fresh key of 128 bits, by which a fit draws rows (:func:`draw_rows`)."""
+    """Return a fresh key of 128 bits for drawing rows (:func:`draw_rows`)."""
     return _words(np.uint64, 2, rng)
 
 
 def _words(kind: type[np.uint32 | np.uint64], size: int, rng: Rng) -> AnyArray:
-    """Return independent uniform words, the operating system's or those of a study."""
+    """Return independent uniform words from the operating system or from `rng`."""
     bits = np.iinfo(kind).bits
     if rng is None:
         return np.frombuffer(os.urandom(bits // 8 * size), dtype=kind)
@@ -49,35 +49,36 @@ def _words(kind: type[np.uint32 | np.uint64], size: int, rng: Rng) -> AnyArray:
 def draw_rows(
     group: IntArray, size: IntArray, most: int, names: Sequence[AnyArray], key: Words
 ) -> IntArray:
-    """Return how many of each kind of rows are kept where `most` rows of every group are drawn.
+    """Return how many rows of each kind are kept, at most `most` per group.
 
     Parameters
     ----------
     group : ndarray of int64
-        The group of each kind of rows, not negative, groups in one piece.
+        The group of each kind of rows, nonnegative; the kinds of a group are consecutive.
     size : ndarray of int64
-        How many rows of each kind there are.
+        The number of rows of each kind.
     most : int
-        Of a group with no more rows than this all are kept.
+        The number of rows to keep per group; smaller groups are kept completely.
     names : sequence of ndarray of uint64 or int64
-        Numbers that name the group of each kind of rows, and say what is drawn.
+        Numbers that identify the group of each kind of rows, and determine the draw.
     key : ndarray of uint64, shape (2,)
-        What :func:`draw_key` has drawn.
+        A key drawn by :func:`draw_key`.
 
     Notes
     -----
     **Privacy.** Number t of a group is the hash of its names and t under the key, and nothing else
-    is random. So for any key, and whatever the hash is, what is kept of a group is a function of
-    its own names and rows, in the order of their kinds. No other group, no place in a frame, no
-    part of one has a say. Groups whose names are equal draw alike and still apart.
+    is random. So for any key, and for any hash function, the rows kept of a group are a function of
+    its own names and rows, in the order of their kinds. They do not depend on other groups, on
+    positions in a frame, or on partitions. Groups with equal names use the same draws, but each for
+    its own rows.
 
-    **Statistic.** Rows are numbered, kind after kind. Numbers of a group are drawn until the wanted
-    number of them differ. Nothing but how many differ decides when that ends. So if they are
-    uniform every permutation of a group's rows leaves the distribution of the drawn set as it is:
-    all sets of that size are equally likely, and so are their complements. What is drawn is
-    whichever is smaller, the rows that are kept or those that are left out; memory is needed for no
-    others. SipHash-2-4 under 128 secret bits is taken for a random function: numbers are then
-    uniform to within one part in 2^64 / total, and groups with different names independent.
+    **Statistic.** Rows are numbered consecutively, kind after kind. Numbers of a group are drawn
+    until the required number of them are distinct, and this number alone decides when to stop. So
+    if the numbers are uniform, the distribution of the drawn set is invariant under permutations of
+    a group's rows: all sets of that size are equally likely, and so are their complements. The
+    smaller of the two sets is drawn, the rows kept or the rows left out, which limits memory.
+    SipHash-2-4 under 128 secret bits is assumed to be a random function. Numbers are then uniform
+    to within one part in 2^64 / total, and groups with different names are independent.
     """
     from privrank.kernels.hashing import distinct_numbers
 
@@ -87,7 +88,7 @@ def draw_rows(
     total = np.diff(ends[last], prepend=0)
     number = np.minimum(total, min(most, 2**62))
     few = np.minimum(number, total - number)
-    # the groups of which some rows and not all are kept, and what names them
+    # the groups with some but not all rows kept, and their names
     busy = np.flatnonzero(few)
     words = np.column_stack([name[last[busy]].astype(np.uint64) for name in names])
     drawn = distinct_numbers(words, total[busy], few[busy], key)
@@ -98,10 +99,10 @@ def draw_rows(
 
 
 def draw_orders(rows: int, columns: int, rng: Rng) -> IntArray:
-    """Return independent uniform permutations of 0..columns - 1, one per row of a matrix.
+    """Return independent uniform permutations of 0..columns - 1, one per row.
 
-    Each row orders independent 64-bit keys. Given that the keys of a row differ, all orders are
-    equally likely; a row with equal keys is drawn again.
+    Each row sorts independent 64-bit keys. Given that the keys of a row are distinct, all orders
+    are equally likely; a row with equal keys is drawn again.
     """
     orders = np.empty((rows, columns), dtype=np.int64)
     todo = np.arange(rows)
@@ -115,7 +116,7 @@ def draw_orders(rows: int, columns: int, rng: Rng) -> IntArray:
 
 
 def draw_permutation(size: int, rng: Rng) -> tuple[int, ...]:
-    """Return a uniform permutation of range(size), to break ties between noisy counts."""
+    """Return a uniform permutation of range(size), for ties between noisy counts."""
     if rng is not None:
         return tuple(int(k) for k in rng.permutation(size))
     order = list(range(size))
@@ -124,11 +125,11 @@ def draw_permutation(size: int, rng: Rng) -> tuple[int, ...]:
 
 
 def draw_shuffles(rows: int, columns: int, rng: Rng) -> AnyArray:
-    """Return independent uniform permutations of range(columns), shape (rows, columns).
+    """Return independent uniform permutations of range(columns), one per row.
 
-    Secure draws take 32 bits of the operating system per element. A row whose words would favour
-    some places is drawn again as a whole, so permutations are exactly uniform. With at most
-    `LARGEST_SHUFFLE` columns that happens to fewer than half of the rows, mostly to very few.
+    Secure draws use 32 bits of the operating system per element. A row whose words would favour
+    some positions is drawn again as a whole, so permutations are exactly uniform. With at most
+    `LARGEST_SHUFFLE` columns this concerns fewer than half of the rows, usually very few.
     """
     if columns > LARGEST_SHUFFLE:
         raise ValueError(f"a shuffle has at most {LARGEST_SHUFFLE:,} elements, not {columns:,}.")
@@ -144,14 +145,14 @@ def draw_shuffles(rows: int, columns: int, rng: Rng) -> AnyArray:
 
 
 def secret_generator(rng: Rng = None) -> np.random.Generator:
-    """Return a generator for secret randomness other than noise, to be used once and forgotten.
+    """Return a generator for secret randomness other than noise (single use).
 
-    Philox, which enciphers a counter, with its key and the counter's start, 384 bits in all, from
-    the operating system, or in studies from `rng`, which is moved on by no more than that. It
-    serves distributions that take more than a shuffle of few elements;
-    whoever uses it assumes that by what is released, one rounded p-value, its numbers cannot be
-    distinguished from independent uniform ones.
+    The generator is Philox, which encrypts a counter. Its key and the start of the counter, 384
+    bits in total, are drawn from the operating system, or in studies from `rng`, which is advanced
+    by exactly these bits. It is used for distributions that need more than a shuffle of few
+    elements. Its use assumes that the release, one rounded p-value, does not distinguish its
+    numbers from independent uniform numbers.
     """
-    # 128 bits are the key, the other 256 where the counter starts
+    # 128 bits are the key, and the other 256 bits are the start of the counter
     bits = int.from_bytes(os.urandom(48) if rng is None else rng.bytes(48), "little")
     return np.random.Generator(np.random.Philox(key=bits & (2**128 - 1), counter=bits >> 128))

@@ -1,7 +1,8 @@
-"""The exact privacy of Gaussian noise: delta at a given epsilon, and the smallest scale.
+"""Exact privacy of Gaussian noise: delta at an epsilon, and smallest scales.
 
-Epsilons are at least 0, deltas in (0, 1), sensitivities l2. Rounding goes towards privacy
-throughout: each delta returned is an upper bound, each scale the private end of a bisection.
+Epsilons are at least 0, deltas are in (0, 1), and sensitivities are l2. All rounding is
+conservative: each delta returned is an upper bound, and each scale is the private end of a
+bisection.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from scipy.special import log_ndtr, ndtr
 from privrank.util.solvers import bisect
 
 SMALLEST_LATTICE_SCALE = 3.0
-"""Below this the discrete distribution is not close enough to its limit for `lattice_delta`."""
+"""Smallest scale at which the discrete distribution is close to its limit (`lattice_delta`)."""
 
 _FINE_SCALE = 2.0**16
-"""Scale of the lattice noise for vectors: at it a single lattice point weighs next to nothing."""
+"""Scale of lattice noise for vectors, at which a single lattice point has negligible mass."""
 
 _SUMMED = 2.0**12
-"""Up to this scale of the summed noise the series for delta is added up; beyond, bounded."""
+"""Largest scale of the summed noise for which the series for delta is summed, not bounded."""
 
 
 def gaussian_delta(scale: float, epsilon: float, sensitivity: float = 1.0) -> float:
-    """Return the smallest delta at which continuous Gaussian noise is (epsilon, delta)-private.
+    """Return the smallest delta of continuous Gaussian noise at an epsilon.
 
-    `scale` is the standard deviation per coordinate; an upper bound, by no more than the rounding
-    of the normal distribution function.
+    The noise is (epsilon, delta)-differentially private; `scale` is the standard deviation per
+    coordinate. The value is an upper bound, by no more than the rounding error of the normal
+    distribution function.
 
     Notes
     -----
@@ -51,16 +53,16 @@ def gaussian_delta(scale: float, epsilon: float, sensitivity: float = 1.0) -> fl
 
 
 def gaussian_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Return the smallest standard deviation at which `gaussian_delta` is at most `delta`."""
+    """Return the smallest scale at which `gaussian_delta` is at most `delta`."""
     return sensitivity * _smallest(lambda scale: gaussian_delta(scale, epsilon) <= delta, 1e-3)
 
 
 def _smallest(private: Callable[[float], bool], low: float) -> float:
     """Return the least scale above `low` that is private, to a relative 1e-12.
 
-    It has been checked itself: privacy is not assumed to grow with the scale in between.
+    The returned scale was checked itself; privacy need not be monotone in the scale.
     """
-    # double until it is private, then halve the interval; the end that is returned was checked
+    # double until private, then bisect; the end that is returned was checked
     high = 2.0 * low
     while not private(high):
         low = high
@@ -73,35 +75,36 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
 
 
 def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1) -> float:
-    """Return the delta of discrete Gaussian noise on counts that one unit moves by `reach` each.
+    """Return the delta of discrete Gaussian noise on counts.
 
     At most D = `coordinates` counts differ between neighbours, each by at most r = `reach`; the
-    scale is at least 3. An upper bound: tight to rounding while scale sqrt(D) is at most 4096, and
-    within some tenths of a percent beyond.
+    scale is at least 3. The value is an upper bound: tight to rounding while scale sqrt(D) is at
+    most 4096, and within a few tenths of a percent beyond.
 
     Notes
     -----
-    **Privacy.** The distribution is log-concave, so the set that tells it from itself moved by
-    d >= 0 best is a half-line. P(X <= c) - e^epsilon P(X <= c - d) grows with d for every c, so a
-    smaller move is dominated by a larger one at every epsilon, hence in every composition. The
-    distribution is symmetric too. So let all D counts go up by r. The privacy loss at noise x is
-    r (2 S + r D) / (2 scale^2) with S the sum of the x_k, and delta = E
-    max(0, 1 - exp(epsilon - loss)).
+    **Privacy.** The distribution is log-concave, so the set that best distinguishes it from its
+    translate by d >= 0 is a half-line. P(X <= c) - e^epsilon P(X <= c - d) increases with d for
+    every c, so a larger translation dominates a smaller one at every epsilon, hence in every
+    composition. The distribution is also symmetric. So let all D counts increase by r. The privacy
+    loss at noise x is r (2 S + r D) / (2 scale^2), where S is the sum of the x_k, and
+    delta = E max(0, 1 - exp(epsilon - loss)).
 
-    S is nearly discrete Gaussian with scale tau = scale sqrt(D): by |x|^2 = s^2 / D +
-    |x - s / D|^2 its mass at s is exp(-s^2 / (2 tau^2)) times the sum of exp(-|y|^2 / (2
-    scale^2)) over a shifted lattice A_(D-1). By Poisson summation that sum is constant in s but
-    for a relative eta, at most the sum of exp(-2 pi^2 scale^2 |v|^2) over the dual vectors v other
-    than 0. These are z minus its mean for integer z, which may be taken with median 0. Of the
-    pairs of coordinates, each non-zero z_k is in at least D / 2 whose other member is 0 or of
-    the other sign, so |v|^2, the mean over D of the squared differences of all pairs, is at least
-    |z|^2 / 2. Hence eta < 5 D exp(-pi^2 scale^2), below 1e-25 at scale 3 for any D up to 1e12.
+    S is nearly discrete Gaussian with scale tau = scale sqrt(D). Because
+    |x|^2 = s^2 / D + |x - s / D|^2, its mass at s is exp(-s^2 / (2 tau^2)) times the sum of
+    exp(-|y|^2 / (2 scale^2)) over a shifted lattice A_(D-1). By Poisson summation this sum is
+    constant in s except for a relative eta, at most the sum of exp(-2 pi^2 scale^2 |v|^2) over the
+    dual vectors v other than 0. These are z minus its mean for integer z, which may be taken with
+    median 0. Each non-zero z_k is in at least D / 2 pairs of coordinates whose other member is 0 or
+    has the other sign. So |v|^2, the sum of the squared differences of all pairs divided by D, is
+    at least |z|^2 / 2. Hence eta < 5 D exp(-pi^2 scale^2), below 1e-25 at scale 3 for any D up to
+    1e12.
 
-    So up to 1 + 3 eta delta is a sum over the integers s above t = epsilon scale^2 / r - r D / 2 of
-    p(s) - e^epsilon p(s + r D), with p the discrete Gaussian mass, whose normaliser is at least
-    tau sqrt(2 pi) (Poisson summation again). The terms are log-concave in s, as p and
-    1 - exp(-x) are: their sum is at most their integral, which is `gaussian_delta`, plus their
-    maximum, which is at most p(max(t, 0)).
+    So, up to a factor of 1 + 3 eta, delta is the sum of p(s) - e^epsilon p(s + r D) over the
+    integers s above t = epsilon scale^2 / r - r D / 2, where p is the discrete Gaussian mass, whose
+    normaliser is at least tau sqrt(2 pi) (Poisson summation again). The terms are log-concave in s,
+    because p and 1 - exp(-x) are. So their sum is at most their integral, which is
+    `gaussian_delta`, plus their maximum, which is at most p(max(t, 0)).
     """
     if scale < SMALLEST_LATTICE_SCALE:
         raise ValueError(f"the scale must be at least {SMALLEST_LATTICE_SCALE}, got {scale}.")
@@ -114,7 +117,7 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1
             1.0,
         )
     first = math.floor(start) + 1
-    # what is left out is below exp(-800) of the largest term, far less than the slack
+    # the omitted terms are below exp(-800) of the largest term, far less than the slack
     s = first + np.arange(math.ceil(40 * tau) + max(0, -first))
     loss = reach * (s + 0.5 * coordinates * reach) / scale**2
     terms = np.exp(-0.5 * (s / tau) ** 2) * -np.expm1(np.minimum(epsilon - loss, 0.0))
@@ -123,7 +126,7 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1
 
 
 def lattice_scale(epsilon: float, delta: float, coordinates: int, reach: int = 1) -> float:
-    """Return the smallest scale, at least 3, at which `lattice_delta` is at most `delta`."""
+    """Return the smallest scale >= 3 at which `lattice_delta` is at most `delta`."""
 
     def private(scale: float) -> bool:
         return lattice_delta(scale, epsilon, coordinates, reach) <= delta
@@ -133,20 +136,21 @@ def lattice_scale(epsilon: float, delta: float, coordinates: int, reach: int = 1
 
 
 def _least_ratio(coordinates: int) -> float:
-    """Return the scale over the sensitivity at which lattice sums have settled: eta < 1e-25."""
+    """Return the smallest ratio of scale to sensitivity at which eta < 1e-25."""
     return math.sqrt((60.0 + (coordinates - 1) * math.log(5.0)) / (2.0 * math.pi**2))
 
 
 def integer_delta(
     scale: float, epsilon: float, sensitivity: float, coordinates: int, fineness: int = 1
 ) -> float:
-    """Return the delta of discrete Gaussian noise on an integer vector of known l2 sensitivity.
+    """Return the delta of discrete Gaussian noise on an integer vector.
 
-    The vector, of which m = `coordinates` entries may differ between neighbours, is multiplied by
+    The vector, in which m = `coordinates` entries may differ between neighbours, is multiplied by
     L = `fineness` before noise of this scale, in lattice steps, is added to each entry. The scale
-    is at least sqrt((60 + (m - 1) log 5) / (2 pi^2)) times `sensitivity`. An upper bound, above
-    that of continuous noise by no more than exp(-t^2 / 2) / (sqrt(2 pi) scale), with t the
-    threshold of the privacy loss in standard deviations.
+    must be at least sqrt((60 + (m - 1) log 5) / (2 pi^2)) times the l2 `sensitivity`. The value is
+    an upper bound. It exceeds the delta of continuous noise by no more than
+    exp(-t^2 / 2) / (sqrt(2 pi) scale), where t is the threshold of the privacy loss in standard
+    deviations.
 
     Notes
     -----
@@ -155,24 +159,25 @@ def integer_delta(
     noise x is (|d|^2 + 2 <x, d>) / (2 w^2). Let T = <x, d'>, which takes all integers t. By
     |x|^2 = t^2 / |d'|^2 + |y|^2, with y the part of x orthogonal to d', the mass of T at t is
     proportional to exp(-t^2 / (2 w^2 |d'|^2)) times the sum of exp(-|y|^2 / (2 w^2)) over a shifted
-    copy of the lattice A of integer vectors orthogonal to d'. By Poisson summation that sum is
-    constant in t but for a relative eta, at most the sum of exp(-2 pi^2 w^2 |v|^2) over the vectors
-    v other than 0 of the dual lattice of A. As d' is primitive, those are the integer vectors z
-    projected along d'. By Lagrange's identity |v|^2 |d'|^2 is the sum of the squares of the minors
-    z_i d'_j - z_j d'_i, which are integers and not all 0: |v| is at least 1 / |d'|, hence at least
-    1 / s with s the sensitivity, because d' also divides d_0 and |d_0| <= s. Any two dual vectors
-    are as far apart, so balls of half that radius around them do not overlap, and at most
-    (2 j + 3)^(m-1) <= 5^(j (m-1)) of them are shorter than (j + 1) / s. With
-    q = 5^(m-1) exp(-2 pi^2 (w / s)^2) this makes eta <= q + q^2 + ..., below 1e-25 at the least
-    scale.
+    copy of the lattice A of integer vectors orthogonal to d'. By Poisson summation this sum is
+    constant in t except for a relative eta, at most the sum of exp(-2 pi^2 w^2 |v|^2) over the
+    vectors v other than 0 of the dual lattice of A. Because d' is primitive, these are the integer
+    vectors z projected along d'. By Lagrange's identity |v|^2 |d'|^2 is the sum of the squares of
+    the minors z_i d'_j - z_j d'_i, which are integers and not all 0. So |v| is at least 1 / |d'|,
+    hence at least 1 / s, where s is the sensitivity, because d' also divides d_0 and |d_0| <= s.
+    Any two dual vectors have at least this distance, so balls of half that radius around them do
+    not overlap, and at most (2 j + 3)^(m-1) <= 5^(j (m-1)) of them are shorter than (j + 1) / s.
+    With q = 5^(m-1) exp(-2 pi^2 (w / s)^2) it follows that eta <= q + q^2 + ..., below 1e-25 at the
+    smallest scale.
 
-    So the mass of T is at most 1 + 3 eta times that of the discrete Gaussian distribution of scale
-    u = w |d'| on the integers, whose normaliser is at least u sqrt(2 pi) (Poisson summation again).
-    delta is E max(0, 1 - exp(epsilon - loss)). Its terms are log-concave in t, as both factors are,
-    so their sum is at most their integral plus their maximum. The integral is that of continuous
-    noise, `gaussian_delta` at the sensitivity |d|. The maximum is at most the mass at the threshold
-    of the loss: exp(-max(epsilon / a - a / 2, 0)^2 / 2) / (u sqrt(2 pi)) with a = |d| / w, and
-    u >= w. Both grow with |d|, which is at most L s. A neighbour with the same vector adds nothing.
+    So the mass of T is at most 1 + 3 eta times the mass of the discrete Gaussian distribution of
+    scale u = w |d'| on the integers, whose normaliser is at least u sqrt(2 pi) (Poisson summation
+    again). delta is E max(0, 1 - exp(epsilon - loss)). Its terms are log-concave in t, because both
+    factors are, so their sum is at most their integral plus their maximum. The integral equals the
+    delta of continuous noise, `gaussian_delta` at the sensitivity |d|. The maximum is at most the
+    mass at the threshold of the loss: exp(-max(epsilon / a - a / 2, 0)^2 / 2) / (u sqrt(2 pi)) with
+    a = |d| / w, and u >= w. Both increase with |d|, which is at most L s. A neighbour with the same
+    vector adds nothing.
     """
     if scale < _least_ratio(coordinates) * sensitivity:
         raise ValueError(f"the scale must be larger for {coordinates} coordinates, got {scale}.")
@@ -186,12 +191,12 @@ def integer_delta(
 def integer_scale(
     epsilon: float, delta: float, sensitivity: float, coordinates: int
 ) -> tuple[float, int]:
-    """Return the smallest scale at which `integer_delta` is at most `delta`, and the fineness.
+    """Return the smallest scale for a delta of `integer_delta`, and the fineness.
 
-    The scale is in lattice steps. The fineness is the power of two by which the vector is to be
-    multiplied: the least for which the lattice costs next to nothing against continuous noise.
+    The scale is in lattice steps. The fineness is the power of two by which the vector must be
+    multiplied: the smallest one for which the lattice adds little noise over continuous noise.
     """
-    # finer until lattice sums have settled and a single lattice point weighs nothing
+    # refine until lattice sums have converged and a single lattice point has negligible mass
     continuous = gaussian_scale(epsilon, delta, sensitivity)
     least = _least_ratio(coordinates) * sensitivity
     fineness = 2 ** max(0, math.ceil(math.log2(max(least, _FINE_SCALE) / continuous)))
@@ -203,18 +208,20 @@ def integer_scale(
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon at which rho-zero-concentrated privacy is (epsilon, delta)-private.
+    """Return an epsilon for rho-zero-concentrated privacy at a given delta.
 
-    A bound at the order that makes it smallest.
+    A rho-zero-concentrated private release is (epsilon, delta)-private. The value is a bound at the
+    order that minimises it.
 
     Notes
     -----
     **Privacy.** Let Z be the privacy loss under P and E exp((alpha - 1) Z) <=
     exp((alpha - 1) alpha rho) for an order alpha > 1. delta is at most
     E max(0, 1 - exp(epsilon - Z)), and max(0, 1 - exp(-x)) <= c exp((alpha - 1) x) for
-    c = (1 - 1 / alpha)^alpha / (alpha - 1). For with y = exp(-x), (1 - y) y^(alpha - 1) is largest
-    at y = 1 - 1 / alpha. So delta <= c exp((alpha - 1) (alpha rho - epsilon)); solve for epsilon.
-    It holds at every alpha, so it does not matter how well the search below finds the best.
+    c = (1 - 1 / alpha)^alpha / (alpha - 1), because with y = exp(-x), (1 - y) y^(alpha - 1) is
+    largest at y = 1 - 1 / alpha. So delta <= c exp((alpha - 1) (alpha rho - epsilon)); solve for
+    epsilon. The bound holds for every alpha, so its validity does not depend on the accuracy of
+    the search below.
 
     References
     ----------
@@ -226,7 +233,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return math.inf
 
     def bound(log_order: float) -> float:
-        # in terms of the order less 1, which may be too small to be seen beside it
+        # in terms of the order minus 1, which may be too small to be represented in the order
         above = math.exp(log_order)
         log_whole = math.log1p(above)
         spread = -(math.log(delta) + log_whole) / above
@@ -240,12 +247,12 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=64)
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Return a rho, close to the largest, of zero-concentrated (epsilon, delta)-privacy.
+    """Return a rho, close to the largest, that implies (epsilon, delta)-privacy.
 
     Notes
     -----
-    **Privacy.** The bound of :func:`zcdp_epsilon` at an order, solved for rho. It holds at every
-    order, so it does not matter how well the grid finds the best.
+    **Privacy.** The bound of :func:`zcdp_epsilon` at an order, solved for rho. It holds for every
+    order, so its validity does not depend on the accuracy of the grid.
     """
     log_order = np.linspace(-40.0, 40.0, 80_001)
     above = np.exp(log_order)

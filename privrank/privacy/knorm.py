@@ -1,15 +1,15 @@
-"""K-norm noise on whole numbers: a cube for pair counts, a permutohedron for Borda totals.
+"""K-norm noise on integers: cubes (pair counts), permutohedra (Borda totals).
 
-Bodies B_0, B_1, ... of lattice points grow so that one unit can move a point of B_k no further than
-into B_(k+s). A radius R is drawn with P(R = k) proportional to |B_k| exp(-rate k), then a uniform
-point of B_R. So a point x has probability proportional to the sum of exp(-rate k) over the k with
-x in B_k.
+Nested bodies B_0, B_1, ... of lattice points are defined such that one unit can move a point of B_k
+no further than into B_(k+s). A radius R is drawn with P(R = k) proportional to |B_k| exp(-rate k),
+then a uniform point of B_R. So a point x has probability proportional to the sum of exp(-rate k)
+over the k with x in B_k.
 
-**Privacy.** Let v_k = P(R = k) / |B_k|, so that P(x) is the sum of v_k over the k with x in B_k.
+**Privacy.** Let v_k = P(R = k) / |B_k|. Then P(x) is the sum of v_k over the k with x in B_k.
 If x in B_k implies x + d in B_(k+1), and v_k <= e^r v_(k+1) for all k of the support, then
 P(x) <= e^r times the sum of v_(k+1) over those k, which is at most e^r P(x + d). Over s steps the
-loss is r s. The support may start anywhere, and v may fall more slowly than exp(-rate k): the
-radius is drawn from whole-number weights for which this chain of inequalities holds exactly.
+loss is r s. The support may start anywhere, and v may decrease more slowly than exp(-rate k): the
+radius is drawn from integer weights for which this chain of inequalities holds exactly.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from privrank.util.arrays import AnyArray, IntArray, immutable
 from privrank.util.checks import Rng
 
 SLACK = 2.0**-26
-"""Privacy loss per step set aside for rounding the weights of the radius."""
+"""Privacy loss per step reserved for rounding the weights of the radius."""
 
 _MASS_BITS = 41
 _TAIL_BITS = 13
-"""The largest weight of a radius is 2^41; those below 2^28 are left to the tail."""
+"""The largest weight of a radius is 2^41; weights below 2^28 are part of the tail."""
 
 _LARGEST_TABLE = 2**21
 _LARGEST_RADIUS = 2**29
-"""So that the weights add up to at most 2^62, and coordinates keep to 32 bits."""
+"""Limits for which the weights add up to at most 2^62, and coordinates fit into 32 bits."""
 
 
 def step_rate(sensitivity: int, epsilon: float) -> float:
-    """Return the nominal rate per step: rate + SLACK is at most epsilon / sensitivity."""
+    """Return the rate per step: rate + SLACK is at most epsilon / sensitivity."""
     rate = math.nextafter(epsilon, 0.0) / sensitivity * (1.0 - 2.0**-50) - SLACK
     if rate <= 10 * SLACK:
         raise ValueError(
-            f"epsilon is too small for this statistic: the noise would not fit integers with a "
-            f"margin (got epsilon {epsilon}); use a larger epsilon."
+            f"epsilon is too small for this statistic, got {epsilon}: the noise would exceed "
+            f"64-bit integers. Use a larger epsilon."
         )
     return rate
 
@@ -52,19 +52,20 @@ def step_rate(sensitivity: int, epsilon: float) -> float:
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Radius:
-    """Whole numbers k >= start with P(k) nearly proportional to (k + offset)^dimension e^(-rate k).
+    """Distribution of the radius of K-norm noise.
 
-    `weights` are whole numbers for the radii low, low + 1, ...; above, a geometric tail of total
-    weight `tail` and the given ratio.
+    P(k) is nearly proportional to (k + offset)^dimension e^(-rate k) for integers k >= start.
+    `weights` are integers for the radii low, low + 1, ...; larger radii have a geometric tail with
+    total weight `tail` and scale `scale`.
 
     Notes
     -----
-    **Privacy.** The bodies have |B_k| = c (k + offset)^dimension points. Rounding to a whole number
-    moves no weight of the table by more than 2^-29 of it, as none is below 2^28, and logarithms
-    are computed to 2^-36: v_k / v_(k+1) is at most e^(rate + SLACK). At its upper end K the ratio
-    of the tail is at least e^-rate (1 + 1 / (K + offset))^dimension, which is e^-rate
-    |B_(K+1)| / |B_K| and at least e^-rate |B_(k+1)| / |B_k| for all k >= K. The tail's total is
-    rounded up to a whole number. So v_k <= e^rate v_(k+1) from K on.
+    **Privacy.** The bodies have |B_k| = c (k + offset)^dimension points. Rounding to an integer
+    changes no weight of the table by more than a relative 2^-29, because none is below 2^28, and
+    logarithms are computed to 2^-36. So v_k / v_(k+1) is at most e^(rate + SLACK). At the upper end
+    K of the table the ratio of the tail is at least e^-rate (1 + 1 / (K + offset))^dimension, which
+    is e^-rate |B_(K+1)| / |B_K| and at least e^-rate |B_(k+1)| / |B_k| for all k >= K. The total of
+    the tail is rounded up to an integer. So v_k <= e^rate v_(k+1) from K on.
     """
 
     low: int
@@ -74,7 +75,7 @@ class Radius:
 
     @classmethod
     def build(cls, offset: float, dimension: int, rate: float) -> Radius:
-        """Return the distribution for bodies of (k + offset)^dimension points, up to a factor."""
+        """Return the distribution for bodies with c (k + offset)^dimension points."""
         # the mode of (k + offset)^D e^(-rate k), and its spread on either side
         start = 0 if offset > 0 else 1
         mode = max(dimension / rate - offset, float(start))
@@ -84,14 +85,14 @@ class Radius:
         if high - low > _LARGEST_TABLE or high > _LARGEST_RADIUS:
             raise ValueError(
                 f"epsilon is too small for this many items: the noise would have a radius of "
-                f"{mode:.0f} lattice steps, at {rate:.3g} of privacy loss each; use a larger "
-                f"epsilon, or fewer rows per respondent."
+                f"{mode:.0f} lattice steps, with a privacy loss of {rate:.3g} each. Use a larger "
+                f"epsilon or fewer rows per respondent."
             )
         k = np.arange(low, high + 1)
-        # relative to the mode, so that no large logarithm is rounded
+        # relative to the mode, which avoids rounding of large logarithms
         log = dimension * np.log1p((k - mode) / (mode + offset)) - rate * (k - mode)
         log -= log.max()
-        # log-concave: a run of radii around the mode, and beyond its end the weights fall
+        # log-concave: an interval of radii around the mode; beyond it the weights decrease
         support = log > -_TAIL_BITS * math.log(2.0)
         k = k[support]
         weights = np.rint(np.exp(log[support]) * 2.0**_MASS_BITS).astype(np.int64)
@@ -107,14 +108,14 @@ class Radius:
         """Return a radius: exact and secure, or seeded when `rng` is given."""
         cumulated = np.cumsum(self.weights)
         total = int(cumulated[-1])
-        # one uniform whole number picks a radius of the table, or the geometric tail
+        # one uniform integer selects a radius of the table, or the geometric tail
         place = draw_below(total + self.tail, rng)
         if place < total:
             return self.low + int(np.searchsorted(cumulated, place, side="right"))
         return self.low + len(self.weights) + int(geometric(self.scale, 1, rng)[0])
 
     def mean_of(self, power: int) -> float:
-        """Return E R^power for power 1 or 2; the tail enters by moments of a geometric variable."""
+        """Return E R^power for power 1 or 2, including the geometric tail."""
         k = self.low + np.arange(len(self.weights), dtype=np.float64)
         q = math.exp(-1.0 / self.scale)
         step = 1.0 / (1.0 - q)
@@ -128,20 +129,21 @@ class Radius:
 @immutable
 @dataclass(frozen=True, slots=True)
 class CubeNoise:
-    """P(x) proportional to exp(-rate max |x_i|) on integer vectors; rate inf is no noise.
+    """Noise with P(x) proportional to exp(-rate max |x_i|) on integer vectors.
 
-    The rate is the nominal privacy loss per lattice step in the maximum norm.
+    The rate is the nominal privacy loss per lattice step in the maximum norm; rate inf means no
+    noise.
 
     Notes
     -----
-    **Privacy.** The K-norm mechanism with B_k = {-k..k}^D, so that moving each
-    coordinate by at most s is s steps: the loss is at most s (rate + 2^-26). It is pure. All D
-    pair counts of a sample change by at most 1 each when a ranking is replaced, all of them when it
-    is reversed. So s = 1, and s / rate is tight but for the 2^-26.
+    **Privacy.** This is the K-norm mechanism with B_k = {-k..k}^D. Moving each coordinate by at
+    most s takes s steps, so the loss is at most s (rate + 2^-26). The guarantee is pure. Each of
+    the D pair counts of a sample changes by at most 1 if a ranking is replaced, and all of them
+    change if it is reversed. So s = 1, and the loss is tight except for the 2^-26.
 
     **Statistic.** Each coordinate has variance E R (R + 1) / 3, for small rates about
-    (D + 1) (D + 2) / (3 rate^2), where independent discrete Laplace noise of the same privacy
-    has 2 D^2 / rate^2.
+    (D + 1) (D + 2) / (3 rate^2). Independent discrete Laplace noise with the same privacy has
+    variance 2 D^2 / rate^2.
 
     References
     ----------
@@ -159,7 +161,7 @@ class CubeNoise:
 
     @classmethod
     def calibrate(cls, dimension: int, sensitivity: int, epsilon: float) -> CubeNoise:
-        """Return the noise whose loss is at most `epsilon` at this maximum-norm sensitivity."""
+        """Return the noise with loss at most `epsilon` at a maximum-norm sensitivity."""
         if math.isinf(epsilon) or sensitivity == 0:
             return cls(dimension, math.inf)
         return cls(dimension, step_rate(sensitivity, epsilon))
@@ -172,7 +174,7 @@ class CubeNoise:
         return (self.radius.mean_of(2) + self.radius.mean_of(1)) / 3.0
 
     def draw(self, values: IntArray, rng: Rng) -> IntArray:
-        """Return `values` plus one draw of noise: secure, or seeded when `rng` is given."""
+        """Return `values` plus one draw of noise, secure or seeded by `rng`."""
         if values.shape != (self.dimension,):
             raise ValueError(f"expected {self.dimension} values, got shape {values.shape}.")
         if self.radius is None:
@@ -185,9 +187,9 @@ class CubeNoise:
 @immutable
 @dataclass(frozen=True, slots=True)
 class PermutohedronNoise:
-    """K-norm noise for the Borda totals of m items, on a lattice finer than the totals.
+    """K-norm noise for the Borda totals of m items, on a fine lattice.
 
-    Draws are integer vectors that sum to 0, in units of 1 / fineness of a rank; the rate is the
+    Draws are integer vectors that sum to 0, in units of 1 / fineness of a rank. The rate is the
     nominal privacy loss per such step, inf for no noise.
 
     Notes
@@ -195,24 +197,25 @@ class PermutohedronNoise:
     **Privacy.** The Borda totals are sums of rank vectors. Replacing one ranking adds the
     difference of two vertices of the permutohedron, and the convex hull of these differences is K,
     twice the centred permutohedron. K is the sum of the segments [-1, 1] v_e over the pairs
-    e = (i, j), v_e = e_i - e_j (once the permutohedron would leave the reversal of a ranking
-    outside, and spend 2 epsilon). Take B_k = {x integer, sum 0: x + t g in k K for small t > 0},
-    with g a fixed generic direction. x in B_k and d in K give x + d + t g in k K + K = (k + 1) K.
-    The totals are multiplied by L, the fineness, so that one ranking moves them by L d, which is L
-    steps: the loss is at most L (rate + 2^-26). All is integer arithmetic; nothing is idealised. A
-    fair coin turns the noise round, which makes it symmetric.
+    e = (i, j), v_e = e_i - e_j. (The permutohedron itself would not contain the reversal of a
+    ranking, which would then spend 2 epsilon.) Let B_k = {x integer, sum 0: x + t g in k K for
+    small t > 0}, where g is a fixed generic direction. If x is in B_k and d in K, then x + d + t g
+    is in k K + K = (k + 1) K. The totals are multiplied by L, the fineness, so one ranking moves
+    them by L d, which is L steps, and the loss is at most L (rate + 2^-26). The implementation uses
+    integer arithmetic only, so the proof is exact. A fair coin reverses the noise, which makes it
+    symmetric.
 
     **Counting.** K is tiled by translates of sums of the segments [-1, 1] v_f, f in T, one for each
     spanning tree T of the complete graph. (This is the regular tiling of a zonotope for generic
     heights; every tile has determinant 1.) So B_k has (2 k)^(m-1) points in each of the m^(m-2)
-    tiles, and a uniform point is a uniform tree and a uniform point of its half-open tile. As the
-    fineness grows the distribution is the K-norm mechanism's: Gamma(m, 1 / epsilon) times a uniform
-    point of K.
+    tiles, and a uniform point is a uniform point of the half-open tile of a uniform tree. As the
+    fineness grows, the distribution converges to the K-norm mechanism: Gamma(m, 1 / epsilon) times
+    a uniform point of K.
 
     **Moments.** Let M_m be the mean squared length of a uniform point of the centred permutohedron,
-    half of K. Cut it into pyramids over its facets. The facet of a set of k items is a product of
-    two such bodies, of k and m - k items, at squared distance k (m - k) m / 4. The pyramids over
-    facets of one size have together the share
+    half of K. Divide it into pyramids over its facets. The facet of a set of k items is a product
+    of two such bodies, of k and m - k items, at squared distance k (m - k) m / 4. The pyramids over
+    facets of one size together have the fraction
     C(m, k) k^(k-1) (m - k)^(m-k-1) / (2 (m - 1) m^(m-2)) of the volume. A uniform point of a
     pyramid is a uniform point of its facet, times t with E t^2 = (m - 1) / (m + 1). So M_m is
     (m - 1) / (m + 1) times the mean of k (m - k) m / 4 + M_k + M_(m-k).
@@ -238,12 +241,12 @@ class PermutohedronNoise:
     def calibrate(
         cls, items: int, epsilon: float, steps: int | Fraction = 1, least: int = 1
     ) -> PermutohedronNoise:
-        """Return the distribution whose loss is at most `epsilon` when one unit is replaced.
+        """Return the distribution with loss at most `epsilon` if a unit is replaced.
 
-        The unit moves the totals by `steps` times a point of K: one ranking by one. The fineness
-        is the least multiple of the steps' denominator by a power of two that is at least `least`
-        and makes the rate at most 1 / 16. Drawing a whole radius then adds less than 1 / (16 m) of
-        its mean.
+        The unit moves the totals by `steps` times a point of K (one ranking: `steps` = 1). The
+        fineness is the smallest product of the steps' denominator and a power of two that is at
+        least `least` and makes the rate at most 1 / 16. Drawing an integer radius then adds less
+        than 1 / (16 m) of its mean.
         """
         if math.isinf(epsilon):
             return cls(items, math.inf, 1)
@@ -254,13 +257,13 @@ class PermutohedronNoise:
 
     @property
     def variance(self) -> float:
-        """Variance of one coordinate, in squared lattice steps, to a relative 1 / radius^2."""
+        """Variance of a coordinate in squared steps, to a relative 1 / radius^2."""
         if self.radius is None:
             return 0.0
         return 4.0 * permutohedron_moment(self.items) / self.items * self.radius.mean_of(2)
 
     def draw(self, totals: IntArray, rng: Rng) -> IntArray:
-        """Return `fineness` times the totals plus noise: secure, or seeded when `rng` is given."""
+        """Return `fineness` times the totals plus noise, secure or seeded by `rng`."""
         if totals.shape != (self.items,):
             raise ValueError(f"expected {self.items} totals, got shape {totals.shape}.")
         if self.radius is None:
@@ -277,7 +280,7 @@ class PermutohedronNoise:
 
 @cache
 def permutohedron_moment(items: int) -> float:
-    """Return the mean squared length of a uniform point of the centred permutohedron."""
+    """Return the mean squared length of a uniform point of the permutohedron."""
     moment = np.zeros(items + 1)
     for m in range(2, items + 1):
         k = np.arange(1.0, m)
@@ -291,10 +294,10 @@ def permutohedron_moment(items: int) -> float:
 
 
 def spanning_tree(word: IntArray, items: int) -> IntArray:
-    """Return the parents, towards item m - 1, in the trees with these Pruefer words.
+    """Return the parents (root: item m - 1) in the trees with Pruefer words.
 
-    Given words of m - 2 items in the last axis, returns the parent of each item 0..m-2 there; the
-    map is a bijection onto the spanning trees of the complete graph.
+    The last axis of `word` contains words of m - 2 items; the last axis of the result contains the
+    parents of items 0..m-2. The map is a bijection onto the spanning trees of the complete graph.
     """
     shape = np.shape(word)[:-1]
     words = np.asarray(word, dtype=np.int64).reshape(math.prod(shape), items - 2)
@@ -303,7 +306,7 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
     np.add.at(degree, (tree[:, None], words), 1)
     parent = np.empty((len(words), items - 1), dtype=np.int64)
     for place in range(items - 1):
-        # the leaf with the smallest number is cut off; the last item never is
+        # remove the leaf with the smallest number, which is never the last item
         leaf = np.argmax(degree == 1, axis=1)
         above = words[:, place] if place < items - 2 else np.full(len(words), items - 1)
         parent[tree, leaf] = above
@@ -313,22 +316,22 @@ def spanning_tree(word: IntArray, items: int) -> IntArray:
 
 
 def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
-    """Return the point of `radius` times K with these coordinates in the tile of a tree.
+    """Return the point of `radius` times K with coordinates in a tree's tile.
 
-    The last axis of `parent` has the parents of the items 0..m - 2 in a tree whose root is item
-    m - 1. That of `steps` has the coordinate of the edge from each to its parent. Coordinates are
-    whole numbers in -radius..radius - 1 for a lattice point, else numbers between -radius and
-    radius. The entries of the point sum to 0.
+    The last axis of `parent` contains the parents of the items 0..m - 2 in a tree with root m - 1.
+    The last axis of `steps` contains the coordinates of the edges from these items to their
+    parents. For a lattice point, coordinates are integers in -radius..radius - 1; in general they
+    are numbers between -radius and radius. The entries of the point sum to 0.
 
     Notes
     -----
-    **Statistic.** Give the edges e = (i < j) heights h_e so far apart that the sign of any sum of
-    +-h_e is that of its largest; edge (i, j) ranks by j, then i. The tile of T is the face of the
-    lifted zonotope with a normal y that has y_a - y_b = h_f on T: every other pair e stands at
-    the end sign(y_i - y_j - h_e), the sign with which the largest edge of its cycle enters. As
-    g = (1, 2, 4, ..., -sum) has a positive sum over every set of items without the last one, each
-    coordinate of g along an edge towards the root is positive. So the half-open tile takes
-    -radius..radius - 1.
+    **Statistic.** Give the edges e = (i < j) heights h_e so far apart that the largest height
+    determines the sign of any sum of +-h_e; edge (i, j) ranks by j, then i. The tile of T is the
+    face of the lifted zonotope with a normal y such that y_a - y_b = h_f on T. Every other pair e
+    is at the end sign(y_i - y_j - h_e), the sign with which the largest edge of its cycle enters.
+    Because g = (1, 2, 4, ..., -sum) has a positive sum over every set of items without the last,
+    each coordinate of g along an edge towards the root is positive. So the coordinates of the
+    half-open tile are -radius..radius - 1.
     """
     shape = np.shape(parent)[:-1]
     m = np.shape(parent)[-1] + 1
@@ -338,9 +341,9 @@ def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     point = np.zeros((len(parent), m), dtype=steps.dtype)
     point[:, :-1] += steps
     np.subtract.at(point, (tree[:, None], parent), steps)
-    # peak[a, b]: rank of the largest edge on the path from a to b; way: +1 if it is passed upwards
-    # in item number, that is from its smaller end. What is entered for an item that is not yet in
-    # the tree is written over when it comes.
+    # peak[a, b]: rank of the largest edge on the path from a to b; way: +1 if the path passes it
+    # from its smaller to its larger item. Entries for an item that is not yet in the tree are
+    # overwritten when the item is added.
     peak = np.full((len(parent), m, m), -1)
     way = np.zeros((len(parent), m, m), dtype=np.int64)
     for child in _from_root(parent).T:
@@ -365,7 +368,7 @@ def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
 
 
 def _from_root(parent: IntArray) -> IntArray:
-    """Return for each tree the items 0..m-2, each after its parent."""
+    """Return for each tree an order of the items 0..m-2, each after its parent."""
     root = parent.shape[1]
     above = parent.copy()
     depth = np.zeros_like(parent)

@@ -1,22 +1,23 @@
-"""Noise for net wins: Laplace on vectors that sum to zero, and the other distributions they take.
+"""Noise for net wins: zero-sum Laplace noise and other distributions.
 
-Every comparison adds 1 to the net wins of one item and takes 1 from another's. So the nets of two
-neighbours differ by a vector that sums to zero, and noise need not hide what cannot change. A
-distribution is calibrated for the differences between neighbours that `sensitivity.UnitSensitivity`
-bounds, on a lattice of 1 / fineness of a net win; `plans.choice` compares what the distributions
-cost.
+Every comparison adds 1 to the net wins of one item and subtracts 1 from the net wins of another. So
+the nets of two neighbours differ by a vector that sums to zero, and noise need not protect the sum,
+which cannot change. A distribution is calibrated for the differences between neighbours that
+`sensitivity.UnitSensitivity` bounds, on a lattice of 1 / fineness of a net win. `plans.choice`
+compares the variances of the distributions.
 
-**Ties.** Where the number of ties T is released beside net wins, both share epsilon by
+**Ties.** If the number of ties T is released in addition to net wins, both share epsilon by
 :func:`tie_noise`.
 
-**Groups.** Where the nets of several groups of respondents are released, each with independent
-noise of one of these distributions, and a unit's answers lie in one group, the whole spends what
-one vector does. A unit that stays in its group changes one vector by at most the bound. One that
-moves takes its own net u out of one vector and puts a net v into another. Every bound used here is
-that of twice a unit's net in a norm, so u and v each have at most half of it. Losses of pure
-distributions add up to no more than epsilon (the whole-number sensitivities below are even). For
-Gaussian noise (u, v) is one vector with |(u, v)| = sqrt(|u|^2 + |v|^2), at most sqrt(1/2) of the
-bound, on 2 m coordinates, for which it is certified.
+**Groups.** Suppose that the nets of several groups of respondents are released, each with
+independent noise of one of these distributions, and that the answers of a unit lie in one group.
+All vectors together then spend as much as one vector. A unit that stays in its group changes one
+vector by at most the bound. A unit that moves removes its net u from one vector and adds a net v to
+another. Every bound used here is the bound of twice a unit's net in a norm, so u and v each have at
+most half of it. Losses of pure distributions add up to no more than epsilon (the integer
+sensitivities below are even). For Gaussian noise, (u, v) is one vector with
+|(u, v)| = sqrt(|u|^2 + |v|^2), at most sqrt(1/2) times the bound, on 2 m coordinates, for which
+the noise is certified.
 """
 
 from __future__ import annotations
@@ -44,25 +45,25 @@ from privrank.util.checks import Rng
 NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 
 MAX_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}
-"""Items up to which a distribution is drawn and simulated in about a second."""
+"""Largest number of items for which a distribution is drawn and simulated in about a second."""
 
 _MIN_SCALE = 16.0
-"""Scale in lattice steps above which noise is its continuous limit to some tenths of a percent."""
+"""Scale in lattice steps above which noise is within tenths of a percent of its limit."""
 
 _FINE_TIES = 8
-"""Steps of permutohedron noise for one answer about an item, where ties are released as well."""
+"""Steps of permutohedron noise for one answer about an item, if ties are also released."""
 
 _MAX_PROPOSED = 2**16
-"""Numbers proposed at a time."""
+"""Largest number of random numbers proposed at a time."""
 
 _LARGEST_SCALE = 2.0**44
-"""Beyond this the noise would fill most of the 64-bit integers to which sums are clipped."""
+"""Largest scale; larger noise would use most of the 64-bit range to which sums are clipped."""
 
 
 @immutable
 @dataclass(frozen=True, slots=True)
 class ZeroSumLaplace:
-    """The distribution P(x) proportional to exp(-|x|_1 / scale) on integer vectors with sum 0.
+    """P(x) proportional to exp(-|x|_1 / scale) on integer vectors with sum 0.
 
     Parameters
     ----------
@@ -74,27 +75,28 @@ class ZeroSumLaplace:
     Notes
     -----
     **Privacy.** |x + d|_1 <= |x|_1 + |d|_1 for every x and every difference d of neighbours (and
-    for -d, since neighbours may be exchanged), so P(x) <= exp(|d|_1 / scale) P(x + d): both sides
-    have the same normaliser. The noise is pure, and exact: whole numbers all the way, nothing
-    idealised. The loss |d|_1 / scale is attained far out in a direction in which all of d points
-    outwards. The scale is calibrated as that of discrete Laplace noise is.
+    for -d, because neighbours may be exchanged), so P(x) <= exp(|d|_1 / scale) P(x + d): both sides
+    have the same normaliser. The guarantee is pure and exact, because all arithmetic is on
+    integers. The loss |d|_1 / scale is attained at points x whose coordinates are large and have
+    the signs of d. The scale is calibrated in the same way as for discrete Laplace noise.
 
-    **Drawing.** Of m - 1 independent discrete Laplace variables y let x be y followed by minus
-    their sum. Keep x with probability exp(-|sum y| / scale): then x has probability proportional to
-    exp(-|y|_1 / scale) exp(-|sum y| / scale). The coin is exact: a geometric variable of ratio
-    exp(-1 / scale) is at least |sum y| with that probability. How many proposals it takes depends
-    on the scale and m alone; one is kept in about 1.8 sqrt(m).
+    **Drawing.** Let y be m - 1 independent discrete Laplace variables, and let x be y followed by
+    minus their sum. Keep x with probability exp(-|sum y| / scale). Then x has probability
+    proportional to exp(-|y|_1 / scale) exp(-|sum y| / scale). The acceptance is exact: a geometric
+    variable with ratio exp(-1 / scale) is at least |sum y| with this probability. The number of
+    proposals depends only on the scale and m; about one in 1.8 sqrt(m) proposals is kept.
 
-    **Statistic.** Independent discrete Laplace variables given that their sum is 0. Their
-    characteristic function is phi(t) = (1 - q)^2 / (1 - 2 q cos t + q^2), q = exp(-1 / scale), so
-    the variance of one is the integral of -phi'' phi^(m-1) over that of phi^m; by parts, of
-    (m - 1) (phi' / phi)^2 phi^m. Put tan(t / 2) = c tan(s / 2) with c = tanh(1 / (2 scale)). Then
-    phi = cos^2(s / 2) + c^2 sin^2(s / 2), dt = c ds / phi and
+    **Statistic.** These are independent discrete Laplace variables, conditional
+    on a sum of 0. Their characteristic function is phi(t) = (1 - q)^2 / (1 - 2 q cos t + q^2),
+    q = exp(-1 / scale). So the variance of one coordinate is the integral of -phi'' phi^(m-1)
+    divided by the integral of phi^m; integrating by parts, the former is the integral of
+    (m - 1) (phi' / phi)^2 phi^m. Substitute tan(t / 2) = c tan(s / 2) with c = tanh(1 / (2 scale)).
+    Then phi = cos^2(s / 2) + c^2 sin^2(s / 2), dt = c ds / phi and
     (phi' / phi)^2 = sin^2 s / sinh^2(1 / scale), so the variance is (m - 1) / sinh^2(1 / scale)
     times the mean of sin^2 s weighted by phi^(m-1). Both are trigonometric polynomials of degree at
     most m + 1, whose means over more than m + 1 equally spaced points are exact. For large scales
-    it is (m - 1) (2 m - 1) / (m (m + 1)) scale^2, against 2 scale^2 of independent noise, of which
-    1 - 1 / m is left when that is made to sum to 0.
+    the variance is (m - 1) (2 m - 1) / (m (m + 1)) scale^2. Independent noise has 2 scale^2, which
+    decreases by a factor of 1 - 1 / m if its mean is subtracted.
     """
 
     items: int
@@ -102,12 +104,12 @@ class ZeroSumLaplace:
 
     @classmethod
     def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> ZeroSumLaplace:
-        """Return the distribution whose loss is at most `epsilon` at this l1 sensitivity."""
+        """Return the distribution with loss at most `epsilon` at an l1 sensitivity."""
         scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
         if scale > _LARGEST_SCALE:
             raise ValueError(
-                f"epsilon is too small for this statistic: the noise scale would exceed 2^44 "
-                f"lattice steps (got epsilon {epsilon}); use a larger epsilon."
+                f"epsilon is too small for this statistic, got {epsilon}: the noise scale would "
+                f"exceed 2^44 lattice steps. Use a larger epsilon."
             )
         return cls(items, scale)
 
@@ -125,19 +127,19 @@ class ZeroSumLaplace:
         return (self.items - 1) / math.sinh(min(1.0 / self.scale, 300.0)) ** 2 * mean
 
     def draw(self, values: IntArray, rng: Rng) -> IntArray:
-        """Return `values` plus one draw of noise: exact and secure, or seeded with `rng`."""
+        """Return `values` plus one draw of noise, exact and secure or seeded."""
         m = self.items
         if values.shape != (m,):
             raise ValueError(f"expected {m} values, got shape {values.shape}.")
         if self.scale == 0:
             return values.copy()
         distribution = DiscreteLaplace(self.scale)
-        # about what it takes to keep one, whose probability is .55 / sqrt(m)
+        # about the number needed to keep one; each is kept with probability 0.55 / sqrt(m)
         size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MAX_PROPOSED // m))
         while True:
             first = distribution.noise(size * (m - 1), rng).reshape(size, m - 1)
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
-                first = first.astype(object)  # Python integers, whose sum has room
+                first = first.astype(object)  # Python integers, whose sum cannot overflow
             last = -first.sum(axis=1)
             hits = np.flatnonzero(geometric(self.scale, size, rng) >= np.abs(last))
             if len(hits):
@@ -157,16 +159,16 @@ class PartNoise:
     distribution : Distribution
         Distribution of the noise, in lattice steps.
     sensitivity : int
-        How far one unit moves what is released, in lattice steps and as the distribution measures
-        it.
+        The largest change of the released statistic by one unit, in lattice steps and in the norm
+        of the distribution.
     fineness : int
-        Lattice steps per unit of the statistic, a net win say: what is released is
+        Lattice steps per unit of the statistic, such as a net win: the release is
         ``distribution.draw(fineness * statistic, rng)``.
     rho : float or None
         Zero-concentrated privacy of Gaussian noise; None for a pure distribution.
     name : str
-        The value of the argument ``noise=`` that asks for it; "laplace" of parts that this argument
-        does not decide on.
+        The corresponding value of the argument ``noise=``; "laplace" for parts that this argument
+        does not affect.
     """
 
     distribution: NetDistribution | CubeNoise
@@ -189,26 +191,27 @@ def net_noise(
     Parameters
     ----------
     sensitivity : UnitSensitivity
-        What one unit can change.
+        The largest changes by one unit.
     name : str
-        One of the distributions.
+        The name of the distribution.
     epsilon, delta : float
-        The guarantee; pure distributions take the epsilon alone.
+        The guarantee; pure distributions use only epsilon.
     ties : bool
-        Whether steps are to be as fine as the number of ties needs them (:func:`tie_noise`).
+        Whether steps must be fine enough for the release of the number of ties (:func:`tie_noise`).
 
     Raises
     ------
     ValueError
-        If the distribution is not drawn for so many items, or Gaussian noise has no delta.
+        If the distribution is not available for this number of items, or if Gaussian noise has no
+        delta.
 
     Notes
     -----
-    **Privacy.** One unit's net u, times the fineness L, takes at most h steps. Discrete and
-    zero-sum Laplace noise: h is L times half the l1 sensitivity, 2 min(rows, cut).
-    Permutohedron noise: u lies in half of `net_permutohedra` times the permutohedron, and the
-    fineness makes L times that half the whole number h. All are calibrated at 2 h. Gaussian noise:
-    :func:`privrank.privacy.gaussian.integer_scale`.
+    **Privacy.** The net u of one unit, times the fineness L, takes at most h steps. For discrete
+    and zero-sum Laplace noise, h is L times half the l1 sensitivity, 2 min(rows, cut). For
+    permutohedron noise, u lies in half of `net_permutohedra` times the permutohedron, and the
+    fineness is such that L times that half is the integer h. All are calibrated at 2 h. For
+    Gaussian noise see :func:`privrank.privacy.gaussian.integer_scale`.
     """
     least = _FINE_TIES * (sensitivity.items - 1) if ties else 1
     noise = _calibrated(sensitivity, name, epsilon, delta, least)
@@ -223,7 +226,7 @@ def _calibrated(
     m = sensitivity.items
     if m > MAX_ITEMS.get(name, m):
         raise ValueError(
-            f"noise={name!r} is drawn for at most {MAX_ITEMS[name]} items, got {m}: use "
+            f"noise={name!r} is available for at most {MAX_ITEMS[name]} items, got {m}. Use "
             f"noise='auto' or 'laplace'."
         )
     if name == "laplace" or math.isinf(epsilon):
@@ -231,7 +234,7 @@ def _calibrated(
     if name == "gaussian":
         if delta <= 0:
             raise ValueError(
-                "noise='gaussian' needs a delta above 0: pass delta=, well below 1 / nobs, or use "
+                "noise='gaussian' needs a delta above 0. Pass delta=, well below 1 / nobs, or use "
                 "another noise."
             )
         scale, fine = integer_scale(epsilon, delta, sensitivity.net_l2, 2 * m)
@@ -239,7 +242,7 @@ def _calibrated(
         return PartNoise(DiscreteGaussian(scale), fine * sensitivity.net_linf, fine, rho, name)
     if name == "zero-sum-laplace":
         return _zero_sum(m, sensitivity.net_l1, epsilon)
-    # one unit's net is half of the change, and has to be a whole number of steps
+    # one unit's net is half of the change, and must be an integer number of steps
     single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single, least)
     steps = 2 * int(body.fineness * single)
@@ -247,20 +250,21 @@ def _calibrated(
 
 
 def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) -> PartNoise:
-    """Return the noise of net wins that public numeric covariates multiply, in lattice steps.
+    """Return the noise of net wins multiplied by public numeric covariates.
 
     Notes
     -----
-    **Privacy.** A unit's weights are public, and its part of the statistic is every weight times
-    its net wins. So it moves by the sum of its absolute weights, at most `weight`, times what its
-    net wins move, at most :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`.
+    **Privacy.** A unit's weights are public, and its contribution to the statistic is every weight
+    times its net wins. So the statistic changes by at most the sum of the unit's absolute weights,
+    at most `weight`, times the change of its net wins, at most
+    :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`.
     """
     steps = sensitivity.net_l1 * weight
     return PartNoise(DiscreteLaplace.calibrate(steps, epsilon), steps)
 
 
 def _zero_sum(cells: int, l1: int, epsilon: float) -> PartNoise:
-    # the power of two that brings the scale to at least `_MIN_SCALE`
+    # the power of two for which the scale is at least `_MIN_SCALE`
     fine = int(2 ** max(0, math.ceil(math.log2(_MIN_SCALE / (l1 / epsilon)))))
     return PartNoise(
         ZeroSumLaplace.calibrate(cells, fine * l1, epsilon),
@@ -273,20 +277,20 @@ def _zero_sum(cells: int, l1: int, epsilon: float) -> PartNoise:
 def side_noise(
     sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, *, ties: bool
 ) -> PartNoise:
-    """Return the noise of the wins of all items, and of their losses with a minus sign.
+    """Return the noise of the wins of all items and of their negative losses.
 
-    Steps are wins, half wins if `ties`, divided by the fineness.
+    Steps are wins (half wins if `ties`) divided by the fineness.
 
     Raises
     ------
     ValueError
-        If the distribution does not apply, or is not drawn for so many numbers.
+        If the distribution does not apply, or is not available for this number of items.
 
     Notes
     -----
-    **Privacy.** These 2 m whole numbers sum to zero, as every comparison is won and lost once. One
-    unit moves them by at most :meth:`privrank.privacy.sensitivity.UnitSensitivity.sides_l1` in l1,
-    to which both distributions are calibrated (:class:`ZeroSumLaplace`,
+    **Privacy.** These 2 m integers sum to zero, because every comparison is won and lost once. One
+    unit changes them by at most :meth:`privrank.privacy.sensitivity.UnitSensitivity.sides_l1` in
+    l1, to which both distributions are calibrated (:class:`ZeroSumLaplace`,
     :class:`privrank.privacy.noise.DiscreteLaplace`).
     """
     l1 = sensitivity.sides_l1(ties=ties)
@@ -296,50 +300,52 @@ def side_noise(
     if name == "zero-sum-laplace" and cells <= MAX_ITEMS[name]:
         return _zero_sum(cells, l1, epsilon)
     raise ValueError(
-        f"noise={name!r} is not for the wins and losses that pair_counts='proportional' releases: "
-        f"use noise='laplace', up to {MAX_ITEMS['zero-sum-laplace'] // 2} items "
-        f"'zero-sum-laplace', or leave it at 'auto'."
+        f"noise={name!r} cannot be used for the wins and losses released with "
+        f"pair_counts='proportional'. Use noise='auto' or 'laplace', or for at most "
+        f"{MAX_ITEMS['zero-sum-laplace'] // 2} items 'zero-sum-laplace'."
     )
 
 
 def tie_noise(
     sensitivity: UnitSensitivity, nets: PartNoise, net_epsilon: float, epsilon: float
 ) -> PartNoise:
-    """Return the noise of the number of ties T that is released beside net wins.
+    """Return the noise of the number of ties T, released in addition to net wins.
 
-    Given the noise of these and their epsilon, to which T adds its own. The sensitivity is the ties
-    of a unit that the noise of its net wins does not pay for.
+    `nets` and `net_epsilon` are the noise of net wins and its epsilon, to which T adds its own
+    `epsilon`. The sensitivity is the number of ties of a unit that the noise of its net wins does
+    not cover.
 
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one unit, with at most k answers. A unit with t ties
-    has at most k - t decided ones, so what it moves T by it cannot move net wins by. Let H be the
-    steps of net wins that are calibrated to net_epsilon, each of which costs net_epsilon / H at
-    most, and let T have discrete Laplace noise of scale 1 / b. A replacement that moves net wins by
-    S steps and T by d costs at most S net_epsilon / H + b |d|. It is shown that S + f |d| is at
-    most H + f (k - q), so the whole costs at most net_epsilon + epsilon where
-    b <= f net_epsilon / H and b <= epsilon / (k - q). (A smaller f will do as well: S is at most H,
-    and where |d| is at most k - q nothing else is needed.)
+    has at most k - t decided answers, so an answer that changes T cannot also change net wins. Let
+    H be the steps of net wins that are calibrated to net_epsilon, each with a loss of at most
+    net_epsilon / H, and let T have discrete Laplace noise of scale 1 / b. A replacement that moves
+    net wins by S steps and T by d has a loss of at most S net_epsilon / H + b |d|. The proof shows
+    that S + f |d| is at most H + f (k - q). So the total loss is at most net_epsilon + epsilon if
+    b <= f net_epsilon / H and b <= epsilon / (k - q). (A smaller f is also valid: S is at most H,
+    and if |d| is at most k - q no other condition is needed.)
 
-    Of two units let the first have more ties, t. Then d is largest, and so is the net of the other,
-    if that has none. Where net wins are released by group, and the other is in another group, S is
-    the steps of both nets, one by one. The bounds below are those of such a sum.
+    Let the first of two units have more ties, t. Then d is largest, and so is the net of the other
+    unit, if the other unit has no ties. If net wins are released by group, and the other unit is in
+    another group, S is the sum of the steps of both nets. The bounds below are for such a sum.
 
     *Noise in l1*, L steps in a net win: q = c = `net_l1` / 4, f = 2 L, H = 4 c L. S is at most
-    L (2 c + 2 min(k - t, c)), and S + 2 L t rises with t up to k - c and is constant beyond. So the
-    l1 sensitivity of (net, w T) is 4 c + w (k - c) for 0 <= w <= 2; it is attained by c answers
-    across a cut that are reversed, beside k - c ties that were answers within its sides. Net wins
-    weighted by public covariates of a unit, in all by X steps at most, move X times as far: L is X.
+    L (2 c + 2 min(k - t, c)), and S + 2 L t increases with t up to k - c and is constant beyond. So
+    the l1 sensitivity of (net, w T) is 4 c + w (k - c) for 0 <= w <= 2. It is attained by reversing
+    c answers across a cut and replacing k - c answers within its sides by ties. Net wins weighted
+    by public covariates of a unit, with at most X steps in total, move X times as far: L is X.
 
-    *Permutohedron noise*, whose steps are whole: S is the largest over sets A of items of
-    ceil(L |d(A)| / c_A), d(A) the sum of the change over A and c_A = |A| (m - |A|). Here
-    q = min(k, m - 1), or k if pairs repeat, f = floor(L / (m - 1)) and H = 2 L q / (m - 1), which
-    is whole. |d(A)| is at most min(k, c_A) + min(k - t, c_A), or 2 k - t if pairs repeat. Where
-    q = k, S is at most ceil(L (2 k - t) / (m - 1)), as c_A >= m - 1, and that is at most H - f t.
-    Else q = m - 1 and H = 2 L; let r = L - f (m - 1), and let s = min(k, c_A) - (t - max(k - c_A,
-    0)) answers be left to the first unit. Then S is at most L + ceil(L s / c_A) if k >= c_A, and if
-    not at most that, too. For s >= m - 1, f t <= f (k - m + 1) is all that is needed. Else
-    ceil(L s / c_A) <= ceil(L s / (m - 1)) <= f s + r, so that S <= 2 L - f (m - 1 - s), while
+    *Permutohedron noise*, whose steps are integers: S is the largest value of
+    ceil(L |d(A)| / c_A) over sets A of items, where d(A) is the sum of the change over A and
+    c_A = |A| (m - |A|). Here q = min(k, m - 1), or k if pairs repeat, f = floor(L / (m - 1)) and
+    H = 2 L q / (m - 1), which is an integer. |d(A)| is at most min(k, c_A) + min(k - t, c_A), or
+    2 k - t if pairs repeat. If q = k, S is at most ceil(L (2 k - t) / (m - 1)), because
+    c_A >= m - 1, and this is at most H - f t. If not, q = m - 1 and H = 2 L. Let
+    r = L - f (m - 1), and let s = min(k, c_A) - (t - max(k - c_A, 0)) be the remaining answers of
+    the first unit. Then S is at most L + ceil(L s / c_A), whether k >= c_A or not. For s >= m - 1,
+    f t <= f (k - m + 1) suffices. For smaller s,
+    ceil(L s / c_A) <= ceil(L s / (m - 1)) <= f s + r, hence S <= 2 L - f (m - 1 - s), while
     t <= k - s.
     """
     if math.isinf(net_epsilon):
@@ -358,7 +364,7 @@ def tie_noise(
 
 
 def ties_left(sensitivity: UnitSensitivity, name: NoiseName) -> int:
-    """Return how many ties of a unit the noise of net wins does not pay for (:func:`tie_noise`)."""
+    """Return the number of a unit's ties not covered by the noise of net wins."""
     paid = (
         min(sensitivity.rows, sensitivity.items - 1)
         if name == "permutohedron" and sensitivity.distinct
@@ -372,20 +378,20 @@ def cell_noise(
 ) -> PartNoise:
     """Return the noise of the cells of a win matrix, by l1 or l2 sensitivity.
 
-    Steps are those of the matrix, half wins if `ties`, divided by the fineness.
+    Steps are wins (half wins if `ties`) divided by the fineness.
 
     Notes
     -----
     **Privacy.** Discrete Laplace noise of scale l1 / epsilon is epsilon-private for a statistic
     that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`). Gaussian noise has
-    the delta of :func:`privrank.privacy.gaussian.integer_delta` at the distance l2, in at most
-    twice as many coordinates as a table has cells: a unit that moves to another group changes two.
-    The distances are those of `sensitivity`.
+    the delta of :func:`privrank.privacy.gaussian.integer_delta` at the distance l2. The number of
+    coordinates is at most twice the number of cells of a table, because a unit that moves to
+    another group changes two tables. `sensitivity` gives the distances.
     """
     l1 = sensitivity.win_matrix_l1(ties=ties)
     if name == "laplace" or math.isinf(epsilon):
         return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
-    # Gaussian: certified for two tables' worth of cells, as a unit may change its group
+    # Gaussian: certified for the cells of two tables, because a unit may change its group
     l2 = sensitivity.win_matrix_l2(ties=ties)
     cells = sensitivity.items * (sensitivity.items - 1)
     scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
@@ -395,13 +401,11 @@ def cell_noise(
 
 
 def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
-    """Return the noise of the comparisons per pair that has the least variance.
-
-    Given what one unit can change and the epsilon of the release.
+    """Return the noise of the comparisons per pair with the smallest variance.
 
     Notes
     -----
-    **Privacy.** One unit moves them by at most
+    **Privacy.** One unit moves the counts by at most
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.pair_counts_l1` in l1 and each by at most
     `pair_counts_linf`, to which :func:`_least_noise` is calibrated.
     """
@@ -410,13 +414,11 @@ def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
 
 
 def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
-    """Return the noise of the comparisons per item that has the least variance.
-
-    Given what one unit can change and the epsilon of the release.
+    """Return the noise of the comparisons per item with the smallest variance.
 
     Notes
     -----
-    **Privacy.** One unit moves them by at most
+    **Privacy.** One unit moves the counts by at most
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.item_counts_l1` in l1 and each by at most
     `item_counts_linf`, to which :func:`_least_noise` is calibrated.
     """
@@ -425,18 +427,20 @@ def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
 
 
 def _least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:
-    """Return the noise of least variance of so many counts, given how far one unit moves them.
+    """Return the noise of `size` counts with the smallest variance.
+
+    `l1` and `linf` are the sensitivities of the counts.
 
     Notes
     -----
-    **Privacy.** The counts of a unit are whole numbers. Discrete Laplace noise: l1 sensitivity.
-    Cube noise: each count moves by at most `linf`, so that the loss is at most epsilon
-    (:class:`privrank.privacy.knorm.CubeNoise`). Which one is taken depends on public numbers alone.
+    **Privacy.** The counts of a unit are integers. Discrete Laplace noise is calibrated to the l1
+    sensitivity. For cube noise each count moves by at most `linf`, so the loss is at most epsilon
+    (:class:`privrank.privacy.knorm.CubeNoise`). The choice depends on public numbers alone.
     """
     laplace = DiscreteLaplace.calibrate(l1, epsilon)
     # the continuous limits of both variances: (D + 1) (D + 2) linf^2 / 3 and 2 l1^2
     if (size + 1) * (size + 2) * linf**2 < 6 * l1**2:
-        with suppress(ValueError):  # an epsilon so small that it would not fit its integers
+        with suppress(ValueError):  # epsilon is too small for 64-bit integers
             cube = CubeNoise.calibrate(size, linf, epsilon)
             if cube.variance < laplace.variance:
                 return PartNoise(cube, linf)

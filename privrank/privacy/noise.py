@@ -1,17 +1,17 @@
-"""Distributions of noise: scales from a budget, moments; the only place that draws privacy noise.
+"""Noise distributions: calibration, moments and draws.
 
-Secure noise is made of random bits of the operating system. Scales are chosen in exact fractions.
-Seeded noise, from a caller's ``numpy.random.Generator``, follows the same distribution but may not
-be published: whoever holds the seed subtracts the noise.
+Secure noise uses the random bits of the operating system. Scales are chosen in exact fractions.
+Seeded noise, from a caller's ``numpy.random.Generator``, has the same distribution but must not be
+published, because anyone who knows the seed can subtract the noise.
 
-**Exactness.** Every random decision of secure noise is a coin: heads where U < p, with U uniform on
-[0, 1] and p known to any number of binary digits. The digits of U are random bits. They are taken
-until they differ from those of p, which settles the coin. There are 16 or 32 of them at first, in
-vectors, and 64 more at a time for the few coins that these leave open. All probabilities are
-1 / (e^x + c) with a rational x >= 0 and c = 0 or 1. Their digits come from `digits`, whole numbers
-with a proved error, so each coin has the probability p exactly. What is drawn has no largest value:
-numbers beyond 2^62 are Python integers, in arrays of objects. Given random bits that are
-independent and fair, the distributions hold exactly.
+**Exactness.** Every random decision of secure noise is a coin: heads if U < p, where U is uniform
+on [0, 1] and p is known to any number of binary digits. The digits of U are random bits. Bits are
+drawn until they differ from the digits of p, which decides the coin. The first 16 or 32 bits are
+drawn in vectors; the few undecided coins get 64 more bits at a time. All probabilities are
+1 / (e^x + c) with a rational x >= 0 and c = 0 or 1. `digits` computes their digits as integers with
+a proved error bound, so each coin has probability p exactly. Draws have no largest value: numbers
+beyond 2^62 are Python integers, in arrays of objects. If the random bits are independent and fair,
+the distributions are exact.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immu
 from privrank.util.checks import Rng
 
 Bits = Callable[[int], bytes]
-"""Returns so many random bytes."""
+"""Returns the given number of random bytes."""
 
 Integers = AnyArray
-"""int64, or Python integers where one does not fit."""
+"""int64, or Python integers if one of them does not fit."""
 
 LARGEST = 2**62
-"""Numbers below it are int64, so that the sum of two still is."""
+"""Numbers below it are int64; the sum of two of them still fits."""
 
 _SLACK = 2.0**-24
-"""Distance from the float of a probability beyond which it decides; its error is below 2^-45."""
+"""Distance at which the float of a probability decides a coin; its error is below 2^-45."""
 
 NoiseSource = Literal["secure", "seeded", "none", "respondents"]
 
 _LARGEST_SCALE = 2.0**52
-"""Beyond this the noise no longer fits 64-bit integers with a margin."""
+"""Largest scale at which the noise fits 64-bit integers with a margin."""
 
 
 def source_of(rng: Rng, epsilon: float) -> NoiseSource:
-    """Name where the noise of a fit comes from."""
+    """Return the source of the noise of a fit."""
     if math.isinf(epsilon):
         return "none"
     return "secure" if rng is None else "seeded"
@@ -58,7 +58,7 @@ def source_of(rng: Rng, epsilon: float) -> NoiseSource:
 
 @lru_cache(maxsize=1024)
 def _private_scale(sensitivity: int, target: float) -> float:
-    """Return sensitivity / target, raised until the quotient itself is at most `target`."""
+    """Return sensitivity / target, rounded up to a loss of at most `target`."""
     scale = sensitivity / target
     while Fraction(sensitivity) / Fraction(scale) > Fraction(target):
         scale = math.nextafter(scale, math.inf)
@@ -66,7 +66,7 @@ def _private_scale(sensitivity: int, target: float) -> float:
 
 
 def clipped_sum(values: IntArray, noise: Integers) -> IntArray:
-    """Return the exact sum, moved to the end of 64 bits where it passes it: post-processing."""
+    """Return the exact sum, clipped to 64 bits (post-processing)."""
     ends = np.iinfo(np.int64)
     noise = noise.reshape(values.shape)
     room = ends.max - LARGEST
@@ -83,14 +83,14 @@ def digits(x: Fraction, bits: int, one: int) -> int:
 
     Notes
     -----
-    **Privacy.** No probability is rounded, so the losses that are proved of a distribution are
-    those of what is drawn. Let y = e^-x, so that p = y / (1 + one y). The quotient x, its
-    exponential, the sum and the last quotient are each rounded correctly to P decimal digits, by a
-    relative 10^(1-P) / 2 at most. As x e^-x < 1/2 the first two move y by less than 10^(1-P), and p
-    changes by no more than y does; the others move p by less than 10^(1-P). Cutting p after P
-    decimals adds 10^-P. So the whole number n below is off by less than 50 of 10^P p. Where both
-    ends of that interval have the same floor it is the one wanted. e^x is irrational but at x = 0,
-    so a larger P always ends the search. From x = bits on the floor is 0, as e > 2.
+    **Privacy.** No probability is rounded, so the losses proved for a distribution hold for the
+    draws. Let y = e^-x; then p = y / (1 + one y). The quotient x, its exponential, the sum and the
+    last quotient are each rounded correctly to P decimal digits, with a relative error of at most
+    10^(1-P) / 2. Because x e^-x < 1/2, the first two change y by less than 10^(1-P), and p changes
+    by no more than y does; the others change p by less than 10^(1-P). Truncating p after P decimals
+    adds 10^-P. So the integer n below differs from 10^P p by less than 50. If both ends of this
+    interval have the same floor, it is the result. e^x is irrational except at x = 0, so a larger P
+    always ends the search. For x >= bits the floor is 0, because e > 2.
     """
     if x == 0:
         return (1 << bits) // (1 + one)
@@ -111,7 +111,7 @@ def digits(x: Fraction, bits: int, one: int) -> int:
 
 
 def _settle(word: int, known: int, x: Fraction, one: int, bits: Bits) -> bool:
-    """Return whether U < 1 / (e^x + one), given the first `known` binary digits of U."""
+    """Return whether U < 1 / (e^x + one), given `known` binary digits of U."""
     while word == (level := digits(x, known, one)):
         word = word << 64 | int.from_bytes(bits(8), "little")
         known += 64
@@ -119,7 +119,7 @@ def _settle(word: int, known: int, x: Fraction, one: int, bits: Bits) -> bool:
 
 
 def _heads(x: Fraction, one: int, size: int, bits: Bits) -> BoolArray:
-    """Return independent coins that fall heads with probability 1 / (e^x + one), x > 0."""
+    """Return independent coins with P(heads) = 1 / (e^x + one), x > 0."""
     level = digits(x, 16, one)
     words = np.frombuffer(bits(2 * size), dtype="<u2")
     heads = words < level
@@ -129,17 +129,18 @@ def _heads(x: Fraction, one: int, size: int, bits: Bits) -> BoolArray:
 
 
 def exact_geometric(scale: float, size: int, bits: Bits) -> Integers:
-    """Return independent whole numbers k >= 0 with P(k) proportional to exp(-k / scale).
+    """Return independent k >= 0 with P(k) proportional to exp(-k / scale).
 
-    The positive scale is taken as the rational number it is. Python integers where one of them is
-    2^62 or more.
+    The positive scale is used as an exact rational number. The array contains Python integers if
+    one of them is 2^62 or more.
 
     Notes
     -----
-    **Statistic.** With k = b_0 + 2 b_1 + ... + 2^J h the probability is a product: the binary
+    **Statistic.** With k = b_0 + 2 b_1 + ... + 2^J h the probability is a product, so the binary
     digits b_j below 2^J and h are independent. b_j is 1 with probability q / (1 + q) for
-    q = exp(-2^j / scale), that is 1 / (e^(2^j / scale) + 1), and h is geometric with ratio
-    exp(-2^J / scale). It counts heads before the first tails. J is the least with 2^J > scale.
+    q = exp(-2^j / scale), which is 1 / (e^(2^j / scale) + 1). h is geometric with ratio
+    exp(-2^J / scale): the number of heads before the first tails. J is the smallest integer with
+    2^J > scale.
     """
     rate = 1 / Fraction(scale)
     low = max(0, math.frexp(scale)[1])
@@ -159,25 +160,25 @@ def exact_geometric(scale: float, size: int, bits: Bits) -> Integers:
 def exact_laplace(scale: float, size: int, bits: Bits) -> Integers:
     """Return independent integers k with P(k) proportional to exp(-|k| / scale).
 
-    The difference of two independent geometric variables: at k it is the sum over j of
-    (1 - q)^2 q^(2 j + |k|), which is (1 - q) / (1 + q) q^|k|.
+    Each is the difference of two independent geometric variables, whose probability at k is the
+    sum over j of (1 - q)^2 q^(2 j + |k|), which is (1 - q) / (1 + q) q^|k|.
     """
     both = exact_geometric(scale, 2 * size, bits)
     return np.asarray(both[:size] - both[size:])
 
 
 def exact_gaussian(scale: float, size: int, bits: Bits) -> Integers:
-    """Return independent integers k with P(k) proportional to exp(-k^2 / (2 scale^2)).
+    """Return independent k with P(k) proportional to exp(-k^2 / (2 scale^2)).
 
     Notes
     -----
     **Statistic.** A discrete Laplace variable k of scale t = floor(scale) + 1 is kept with
     probability exp(-g), g = (|k| - scale^2 / t)^2 / (2 scale^2): the product of the two is
-    proportional to exp(-k^2 / (2 scale^2)). The coin looks at 32 binary digits of U and at exp(-g)
-    in double precision. That is off by less than 2^-45: as scale^2 / t < scale, rounding moves
-    z = (|k| - scale^2 / t) / scale by a few units of 2^-53 (|z| + 1), hence exp(-z^2 / 2) by a few
-    of them as well, and the exponential function adds few more. Where U is within 2^-24 of it the
-    exact coin decides.
+    proportional to exp(-k^2 / (2 scale^2)). The coin first compares 32 binary digits of U with
+    exp(-g) in double precision. The latter has an error below 2^-45: because scale^2 / t < scale,
+    rounding changes z = (|k| - scale^2 / t) / scale by a few units of 2^-53 (|z| + 1), hence
+    exp(-z^2 / 2) by a few units as well, and the exponential function adds a few more. If U is
+    within 2^-24 of this value, the exact coin decides.
 
     References
     ----------
@@ -206,15 +207,16 @@ def exact_gaussian(scale: float, size: int, bits: Bits) -> Integers:
 @immutable
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace:
-    """The distribution P(k) proportional to exp(-|k| / scale) on the integers; scale 0 is no noise.
+    """Distribution with P(k) proportional to exp(-|k| / scale) on the integers.
 
-    The scale is in lattice steps.
+    The scale is in lattice steps; scale 0 means no noise.
 
     Notes
     -----
-    **Privacy.** Added independently to each coordinate of an integer vector with l1 sensitivity
-    s, the ratio of output probabilities of neighbours is at most exp(s / scale): each coordinate
-    contributes exp((|x - a'| - |x - a|) / scale). It is attained, so s / scale is tight.
+    **Privacy.** If the noise is added independently to each coordinate of an integer vector with l1
+    sensitivity s, the ratio of output probabilities of neighbours is at most exp(s / scale): each
+    coordinate contributes exp((|x - a'| - |x - a|) / scale). The bound is attained, so s / scale is
+    tight.
 
     References
     ----------
@@ -226,10 +228,10 @@ class DiscreteLaplace:
 
     @classmethod
     def calibrate(cls, sensitivity: int, epsilon: float) -> DiscreteLaplace:
-        """Return the distribution whose privacy loss at `sensitivity` is at most `epsilon`.
+        """Return the distribution with loss at most `epsilon` at this sensitivity.
 
         The scale is rounded up until the loss, an exact fraction, is at most the float just below
-        `epsilon`; the decimal that was typed lies above that.
+        `epsilon`, which is below the decimal number typed by the user.
         """
         if math.isinf(epsilon) or sensitivity == 0:
             return cls(0.0)
@@ -237,8 +239,8 @@ class DiscreteLaplace:
         scale = sensitivity / target if target > 0 else math.inf
         if scale > _LARGEST_SCALE:
             raise ValueError(
-                f"epsilon is too small for this statistic: the noise scale would exceed 2^52 "
-                f"lattice steps (got epsilon {epsilon}); use a larger epsilon."
+                f"epsilon is too small for this statistic, got {epsilon}: the noise scale would "
+                f"exceed 2^52 lattice steps. Use a larger epsilon."
             )
         return cls(_private_scale(sensitivity, target))
 
@@ -257,9 +259,10 @@ class DiscreteLaplace:
         return np.asarray(math.tanh(0.5 / self.scale) * np.exp(-magnitude / self.scale))
 
     def tail(self, k: IntArray) -> FloatArray:
-        """Return P(noise >= k): q^k / (1 + q) for k > 0, by symmetry 1 - q^(1 - k) / (1 + q) else.
+        """Return P(noise >= k) for integers k.
 
-        Given integers, with q = exp(-1 / scale); scale 0 gives the indicator of k <= 0.
+        With q = exp(-1 / scale) this is q^k / (1 + q) for k > 0, and by symmetry
+        1 - q^(1 - k) / (1 + q) for k <= 0. Scale 0 gives the indicator of k <= 0.
         """
         steps = np.asarray(k, dtype=np.int64)
         if self.scale == 0:
@@ -268,16 +271,16 @@ class DiscreteLaplace:
         return np.asarray(np.where(steps > 0, outer, 1.0 - outer))
 
     def draw(self, values: IntArray, rng: Rng) -> IntArray:
-        """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.
+        """Return `values` plus independent noise, exact and secure or seeded.
 
-        Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
+        Takes an int64 vector and returns a new int64 vector; the noise is not stored.
         """
         if self.scale == 0:
             return values.copy()
         return clipped_sum(values, self.noise(values.size, rng))
 
     def noise(self, size: int, rng: Rng) -> Integers:
-        """Return noise alone, whole numbers of any size; scale 0 has none to draw."""
+        """Return noise alone, integers of any size; the scale must be positive."""
         if rng is not None:
             return self.simulate(size, rng)
         return exact_laplace(self.scale, size, os.urandom)
@@ -285,7 +288,8 @@ class DiscreteLaplace:
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, for seeded fits and for calibration.
 
-        The difference of two geometric variables with success probability 1 - exp(-1 / scale).
+        Each is the difference of two geometric variables with success probability
+        1 - exp(-1 / scale).
         """
         if self.scale == 0:
             return np.zeros(size, dtype=np.int64)
@@ -296,15 +300,17 @@ class DiscreteLaplace:
 @immutable
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian:
-    """P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers; scale 0 is no noise.
+    """Distribution on integers with P(k) proportional to exp(-k^2 / (2 scale^2)).
 
-    The scale, in lattice steps, is the standard deviation to within 1e-15 when it is at least 2.
+    The scale is in lattice steps; scale 0 means no noise. If the scale is at least 2, it equals the
+    standard deviation to within 1e-15.
 
     Notes
     -----
-    **Privacy.** Added independently to each coordinate of an integer vector with l2 sensitivity s,
-    it satisfies s^2 / (2 scale^2) zero-concentrated privacy. For counts that one unit moves by at
-    most 1 each, `gaussian.lattice_delta` has the exact curve of epsilon and delta.
+    **Privacy.** If the noise is added independently to each coordinate of an integer vector with l2
+    sensitivity s, the release is s^2 / (2 scale^2) zero-concentrated private. For counts that one
+    unit moves by at most 1 each, `gaussian.lattice_delta` computes the exact curve of epsilon and
+    delta.
 
     References
     ----------
@@ -325,9 +331,9 @@ class DiscreteGaussian:
         return float(mass @ k.astype(float) ** 2 / (1 + mass.sum()))
 
     def draw(self, values: IntArray, rng: Rng) -> IntArray:
-        """Return `values` plus independent noise: exact and secure, or seeded when `rng` is given.
+        """Return `values` plus independent noise, exact and secure or seeded.
 
-        Given an int64 vector, returns a new int64 vector; nothing of the noise is kept.
+        Takes an int64 vector and returns a new int64 vector; the noise is not stored.
         """
         if self.scale == 0:
             return values.copy()
@@ -338,9 +344,9 @@ class DiscreteGaussian:
     def simulate(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, for seeded fits and for calibration.
 
-        Rejection from the discrete Laplace distribution of about the same scale: with t =
-        floor(scale) + 1 a proposal k is kept with probability exp(-(|k| - scale^2 / t)^2 / (2
-        scale^2)).
+        This is rejection sampling from a discrete Laplace distribution of about the same scale:
+        with t = floor(scale) + 1 a proposal k is kept with probability
+        exp(-(|k| - scale^2 / t)^2 / (2 scale^2)).
         """
         out = np.zeros(size, dtype=np.int64)
         if self.scale == 0:
@@ -363,7 +369,7 @@ def conditioned(
     size: int,
     rng: Rng,
 ) -> Integers:
-    """Return variables given that they are `wanted`: others are drawn again before any is used."""
+    """Return variables conditional on `wanted`; others are drawn again."""
     drawn = distribution.noise(size, rng)
     while (again := np.flatnonzero(~wanted(drawn))).size:
         fresh = distribution.noise(again.size, rng)
@@ -373,16 +379,16 @@ def conditioned(
 
 
 def geometric(scale: float, size: int, rng: Rng) -> Integers:
-    """Return variables that are k or more with probability exp(-k / scale), k = 0, 1, 2, ...
+    """Return variables with P(X >= k) = exp(-k / scale), k = 0, 1, 2, ...
 
-    Discrete Laplace variables given that they are not negative, as more than half of them are at
-    every scale.
+    They are discrete Laplace variables conditional on being nonnegative, which has a probability
+    above one half at every scale.
     """
     return conditioned(DiscreteLaplace(scale), lambda drawn: drawn >= 0, size, rng)
 
 
 def draw_nonzero(scale: float, size: int, rng: Rng) -> Integers:
-    """Return discrete Laplace variables given that they are not 0: zeros are drawn again.
+    """Return discrete Laplace variables conditional on being nonzero.
 
     The sign is a fair coin, independent of |k| - 1, which is geometric with ratio exp(-1 / scale).
     """
@@ -390,15 +396,15 @@ def draw_nonzero(scale: float, size: int, rng: Rng) -> Integers:
 
 
 def draw_cells(scale: float, cell: float, size: int, rng: Rng) -> AnyArray:
-    """Return continuous Laplace(scale) draws, each known as the middle of its cell.
+    """Return continuous Laplace(scale) draws, rounded to the midpoints of cells.
 
-    Given a cell width, cuts the line at the multiples of `cell`. For a Laplace variable the sign is
-    a fair coin independent of floor(|w| / cell), which is geometric with ratio exp(-cell / scale).
-    The discrete Laplace distribution conditioned on a non-zero value, its magnitude lowered by one,
-    has exactly that joint distribution. So the returned middles are within cell / 2 of a continuous
-    Laplace vector, exactly in distribution; zeros are drawn again before anything depends on them.
-    `cell` is a power of two, so the middles are exact floats; where one has more than 53 binary
-    digits they are fractions, in an array of objects.
+    The line is divided at the multiples of `cell`. For a Laplace variable w the sign is a fair coin
+    independent of floor(|w| / cell), which is geometric with ratio exp(-cell / scale). The discrete
+    Laplace distribution conditional on a nonzero value, with its magnitude reduced by one, has
+    exactly this joint distribution. So the returned midpoints are within cell / 2 of a continuous
+    Laplace vector, exactly in distribution; zeros are drawn again before any use. `cell` is a power
+    of two, so the midpoints are exact floats. If one has more than 53 binary digits, they are
+    fractions in an array of objects.
     """
     steps = draw_nonzero(scale / cell, size, rng)
     halves = np.sign(steps) * (2 * np.abs(steps) - 1)
@@ -408,10 +414,11 @@ def draw_cells(scale: float, cell: float, size: int, rng: Rng) -> AnyArray:
 
 
 def draw_one_each(sizes: IntArray, rng: Rng) -> IntArray:
-    """Return for each group a uniform position in 0..size - 1, independently.
+    """Return for each group an independent uniform position in 0..size - 1.
 
-    Given the group sizes, at least 1 and below 2^62. Secure draws take 64 bits of the operating
-    system each and reject what would favour small positions, so they are exactly uniform.
+    `sizes` are the group sizes, at least 1 and below 2^62. Secure draws use 64 bits of the
+    operating system each and reject values that would favour small positions, so they are exactly
+    uniform.
     """
     sizes = np.asarray(sizes, dtype=np.int64)
     if rng is not None:
@@ -423,19 +430,19 @@ def draw_one_each(sizes: IntArray, rng: Rng) -> IntArray:
         size = sizes[todo].astype(np.uint64)
         position = bits % size
         out[todo] = position
-        # a run of positions that would pass 2^63 is incomplete, and drawn again
+        # values in the incomplete last cycle below 2^63 are drawn again
         todo = todo[bits - position > np.uint64(2**63) - size]
     return out
 
 
 def draw_below(total: int, rng: Rng) -> int:
-    """Return a uniform integer in 0..total - 1, exactly, for any positive Python integer."""
+    """Return an exactly uniform integer in 0..total - 1 for any positive integer."""
     if rng is None:
         return random.SystemRandom().randrange(total)
     words = (total.bit_length() + 31) // 32
     limit = (1 << 32 * words) // total * total
     while True:
         bits = int.from_bytes(rng.bytes(4 * words), "little")
-        # a run of values that would pass 2^(32 words) is incomplete, and drawn again
+        # values in the incomplete last cycle below 2^(32 words) are drawn again
         if bits < limit:
             return bits % total

@@ -1,1 +1,1 @@
-"""The papers' own algorithms, as corrected; the public classes reach them by `method=`."""
+"""Published algorithms, corrected; public classes offer them by `method=`."""

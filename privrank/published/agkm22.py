@@ -1,44 +1,46 @@
-"""Alabi, Ghazi, Kumar and Manurangsi (2022), Private Rank Aggregation in Central and Local Models.
+"""Rank aggregation of Alabi, Ghazi, Kumar and Manurangsi (2022), corrected.
 
-Their algorithms for the central model, corrected; to compare with, as the default loses less at the
-same privacy. There are n rankings of m items and D = m (m - 1) / 2 pairs; w_uv is the fraction of
-rankings that place u before v, and q the cap on queries.
+Private Rank Aggregation in Central and Local Models: the algorithms for the central model. They are
+provided for comparison, because the default has a smaller loss at the same privacy. There are n
+rankings of m items and D = m (m - 1) / 2 pairs; w_uv is the fraction of rankings that place u
+before v, and q is the cap on queries.
 
-- Section 3.1, all of w with Laplace noise, then Kemeny's order, is ``method="pairs-laplace"``. It
-  differs from ``method="kemeny"`` in its noise alone, and is planned and released like that.
-- Algorithm 1, KwikSort that asks for noisy w as it goes: ``method="kwiksort"``. Its noise is that
-  of Corollary 6 or, with a delta, that of Corollary 7, whichever is less.
+- Section 3.1, all of w with Laplace noise, then Kemeny's order: ``method="pairs-laplace"``. It
+  differs from ``method="kemeny"`` only in its noise, and is planned and released in the same way.
+- Algorithm 1, KwikSort with sequential queries of noisy w: ``method="kwiksort"``. It uses the noise
+  of Corollary 6 or, with a delta, the noise of Corollary 7 if that is smaller.
 - The exponential mechanism of Table 2: ``method="exponential"``.
 
-What is wrong in the paper, and corrected here, is listed in docs/papers/agkm22.md. The cap q is
-that of :func:`privrank.plans.aggregation.sort_cap`.
+Errors in the paper, corrected here, are listed in docs/papers/agkm22.md. The cap q is computed by
+:func:`privrank.plans.aggregation.sort_cap`.
 
 **Privacy.** A unit has L steps on each pair. Replacing it moves each count n L w_uv by at most L
 and the score of any one order by at most L D
 (:func:`privrank.mechanisms.aggregation.release_aggregation`).
 
 *Algorithm 1.* Each list that is divided is a function of the pivots, which are public, and of
-earlier noisy counts. No more than q counts are asked for on any data, as a list is divided only if
-what is left of q suffices. So by adaptive composition discrete Laplace noise of scale
-q L / epsilon_1 makes the whole transcript epsilon_1-private, and the order is a function of it. A
-sort that is not finished is replaced by KwikSort on all D counts with noise of scale
-D L / epsilon_2. Transcript and replacement are both spent on, whether the replacement is used or
-not: epsilon_1 + epsilon_2 = epsilon. If q is D, no replacement is needed and epsilon_2 = 0.
+earlier noisy counts. On any data at most q counts are queried, because a list is divided only if
+the remainder of q suffices. So by adaptive composition, discrete Laplace noise of scale
+q L / epsilon_1 makes the whole transcript epsilon_1-private, and the order is a function of the
+transcript. A sort that is not finished is replaced by KwikSort on all D counts with noise of scale
+D L / epsilon_2. Both transcript and replacement are spent, whether or not the replacement is used:
+epsilon_1 + epsilon_2 = epsilon. If q is D, no replacement is needed and epsilon_2 = 0.
 
-*Algorithm 1 with a delta.* Let X be discrete Gaussian, and H_t(P, Q) the sum of max(0, P - t Q)
-over all outcomes. A count that moves by d, |d| <= L, is no easier to tell from itself than one that
-moves by L: H_t(X, X + d) <= H_t(X, X + L) for all t >= 0
+*Algorithm 1 with a delta.* Let X be discrete Gaussian, and let H_t(P, Q) be the sum of
+max(0, P - t Q) over all outcomes. A count that moves by d, |d| <= L, is not easier to distinguish
+than a count that moves by L: H_t(X, X + d) <= H_t(X, X + L) for all t >= 0
 (:func:`privrank.privacy.gaussian.lattice_delta`). Let a be the answers before the last query, with
 probabilities P(a) and Q(a) on neighbours. H_t of the transcripts is the sum over a of P(a) times
-H_(t Q(a) / P(a)) of the last answer given a. So it becomes no smaller if the last count always
-moves by L. Then its answer is independent of the others, and may as well be the first; the last but
-one has become the last. After q such steps, where a run with fewer queries asks for more that
-nobody reads, the transcripts are those of q counts that all move by L: l2 sensitivity L q^(1/2). At
-t = e^epsilon_1 that is `lattice_delta` of q coordinates and reach L, which the scale makes at most
-delta. The replacement keeps its Laplace noise at epsilon_2, so that both are (epsilon_1 +
-epsilon_2, delta)-private, by adaptive composition. Zero-concentrated privacy composes adaptively,
-too: a count with Gaussian noise of scale s has rho = (L / s)^2 / 2, and the replacement at most
-epsilon_2^2 / 2. Together they have rho = q (L / s)^2 / 2 + epsilon_2^2 / 2.
+H_(t Q(a) / P(a)) of the last answer given a. So it does not decrease if the last count always
+moves by L. The last answer is then independent of the others and can be moved to the first
+position, which makes the previous answer the last. Let a run with fewer than q queries ask for
+further counts and ignore them. After q such steps the transcripts are transcripts of q counts that
+all move by L, with l2 sensitivity L q^(1/2). At t = e^epsilon_1 the result is `lattice_delta` with
+q coordinates and reach L, and the scale makes it at most delta. The replacement keeps its Laplace
+noise at epsilon_2, so both together are (epsilon_1 + epsilon_2, delta)-private by adaptive
+composition. Zero-concentrated privacy also composes adaptively: a count with Gaussian noise of
+scale s has rho = (L / s)^2 / 2, and the replacement has at most epsilon_2^2 / 2. Together they have
+rho = q (L / s)^2 / 2 + epsilon_2^2 / 2.
 
 *Exponential mechanism.* An order is drawn with probability proportional to exp(-rate score).
 Replacing one unit changes each score by at most L D, so numerator and normaliser each change by a
@@ -47,15 +49,15 @@ assumes idealised arithmetic.
 
 Reference: https://arxiv.org/abs/2112.14652.
 
-**Yan, Li and Liu (2020)**, LDP-KwikSort, compare with a central DP-KwikSort. Corrected it is
-``method="kwiksort-hay"``: KwikSort with a noisy count C_uv for each comparison, at most q of them.
-Lists that are not divided when q is used up are left in the random order of the pivots (Hay,
-Elagina and Miklau, 2017). What is wrong in the paper is listed in docs/papers/yll20.md.
+**Yan, Li and Liu (2020)**, LDP-KwikSort, compare with a central DP-KwikSort. Its corrected form is
+``method="kwiksort-hay"``: KwikSort with a noisy count C_uv for each comparison, at most q counts.
+Lists that are not divided when q is exhausted remain in the random order of the pivots (Hay,
+Elagina and Miklau, 2017). Errors in the paper are listed in docs/papers/yll20.md.
 
-*Privacy.* As for Algorithm 1: at most q counts are asked for on any data, each moved by at most L
-when a unit is replaced. So discrete Laplace noise of scale q L / epsilon makes the transcript
-epsilon-private. The order is a function of it and of the pivots. With a delta its noise is Gaussian
-where that is less, calibrated as that of Algorithm 1 with epsilon_1 = epsilon.
+*Privacy.* As for Algorithm 1, at most q counts are queried on any data, each moved by at most L if
+a unit is replaced. So discrete Laplace noise of scale q L / epsilon makes the transcript
+epsilon-private. The order is a function of the transcript and the pivots. With a delta its noise is
+Gaussian if that is smaller, calibrated as for Algorithm 1 with epsilon_1 = epsilon.
 
 References: https://arxiv.org/abs/1908.04486; Hay, Elagina and Miklau (2017), Differentially private
 rank aggregation, SIAM International Conference on Data Mining.
@@ -70,9 +72,8 @@ import numpy as np
 from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.mechanisms.aggregation import Found
 from privrank.mechanisms.spend import draw
-from privrank.plans.aggregation import FALLBACK, QUERIES
 from privrank.privacy.noise import draw_below
-from privrank.release.names import ORDER, PAIRS, TOTALS
+from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, TOTALS
 from privrank.release.plan import Plan
 from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
@@ -81,14 +82,14 @@ from privrank.util.checks import Rng
 def noisy_kwiksort(
     counts: IntArray, n: int, pivots: IntArray, q: int, noisy: Callable[[IntArray], object]
 ) -> tuple[IntArray, int, bool]:
-    """Sort with a fresh noisy count for each comparison, at most `q` of them in all.
+    """Sort with a fresh noisy count for each comparison, at most `q` counts.
 
-    Returns the order, best first, the number of queries, and whether it is finished: lists that
-    were not divided are in the order of the pivots.
+    Returns the order (best first), the number of queries, and whether the sort is finished. Lists
+    that were not divided are in the order of the pivots.
 
-    `counts` says how many of `n` rankings place u before v; entries (u, v) and (v, u) add up to n.
-    It is sensitive, and only handed to `noisy`, which adds independent noise to a vector of counts.
-    The pivot of a list is its member that comes first in `pivots`, a uniform permutation.
+    `counts[u, v]` is how many of `n` rankings place u before v; entries (u, v) and (v, u) add up to
+    n. It is sensitive and passed only to `noisy`, which adds independent noise to a vector of
+    counts. The pivot of a list is its first member in `pivots`, a uniform permutation.
     """
     order = np.array(pivots, dtype=np.int64)
     waiting = [(0, len(order))]
@@ -116,17 +117,17 @@ def noisy_kwiksort(
 
 
 def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> IntArray:
-    """Return one draw of an order with probability proportional to exp(-rate score).
+    """Draw an order with probability proportional to exp(-rate score).
 
-    Given are a pair matrix of at most about 20 items (memory and time grow like 2^m) and a rate of
-    at least 0. Independent uniform numbers in [0, 1) are from the caller's source of noise: one per
-    place, the last place first.
+    `pairs` is a pair matrix of at most about 20 items (memory and time grow like 2^m), and `rate`
+    is at least 0. `uniforms` are independent uniform numbers in [0, 1) from the caller's source of
+    noise: one per position, the last position first.
 
     Notes
     -----
-    **Statistic.** The orders of a set A that end with i have total weight Z(A - i) exp(-rate
-    cost(i, A - i)). So drawing the last item in proportion to these, then the last of the others,
-    and so on, gives each order its exact probability.
+    **Statistic.** The orders of a set A that end with i have total weight
+    Z(A - i) exp(-rate cost(i, A - i)). So drawing the last item in proportion to these weights,
+    then the last of the remaining items, and so on, gives each order its exact probability.
     """
     from privrank.kernels.subsets import last_terms, split_costs, subset_values
 
@@ -148,14 +149,14 @@ def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> Int
 
 
 def finder(plan: Plan) -> Callable[..., Found] | None:
-    """Return what draws the order of a plan of this paper; None for one that releases votes."""
+    """Return the function that draws a plan's order, None if it releases votes."""
     return None if {PAIRS, TOTALS} & plan.parts.keys() else order_in
 
 
 def order_in(
     plan: Plan, counts: IntArray, weight: int, tie_break: tuple[int, ...], rng: Rng
 ) -> Found:
-    """Return the order that a plan of this paper draws, and nothing else."""
+    """Return the order drawn by a plan of this paper."""
     if "rate" in plan.settings:
         uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
         return {ORDER: exponential_order(counts, plan.number("rate"), uniforms)}, {}

@@ -1,14 +1,15 @@
-"""Acharya, Sun and Zhang (2018), Private testing of identity and closeness of distributions.
+"""Tests of Acharya, Sun and Zhang (2018), corrected.
 
-Their tests of n choices among k categories in forms that are private, all weaker than the default:
-reached by ``method=`` alone. ``"paninski"`` is the statistic of Algorithm 4 with noise,
-``"sigmoid"`` the random bits of Algorithms 1 (identity), 2 (closeness) and 3 (two categories).
-Algorithm 1 is for a uniform null. The paper reaches other nulls through Goldreich's reduction to
-uniformity, for which there is no parameter: it is drawn before the test, as docs/papers/asz18.md
-shows. The default tests given probabilities directly. Notation: M_x counts, S total variation
-distance of the shares, sigma(x) = 1 / (1 + e^-x); their alpha is the `tolerance` here, a distance.
+Differentially private testing of identity and closeness of distributions: tests of n choices among
+k categories in private forms. All have less power than the default and are available only by
+``method=``. ``"paninski"`` is the statistic of Algorithm 4 with noise; ``"sigmoid"`` are the random
+bits of Algorithms 1 (identity), 2 (closeness) and 3 (two categories). Algorithm 1 is for a uniform
+null. The paper treats other nulls by Goldreich's reduction to uniformity, for which there is no
+parameter: it is drawn before the test (docs/papers/asz18.md). The default tests the given
+probabilities directly. Notation: M_x counts, S total variation distance of the fractions,
+sigma(x) = 1 / (1 + e^-x). The alpha of the paper is called `tolerance` here; it is a distance.
 
-What is wrong in the paper, and corrected here, is listed in docs/papers/asz18.md.
+Errors in the paper, corrected here, are listed in docs/papers/asz18.md.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from privrank.util.checks import Rng
 
 
 def paninski(n: int, k: int) -> Statistic:
-    """Return how many choices are of a category that was chosen again.
+    """Return the number of choices in categories chosen more than once.
 
     Returns
     -------
     Statistic
-        Its value is n - Phi_1, Phi_1 the number of categories that were chosen once.
+        Its value is n - Phi_1, where Phi_1 is the number of categories that were chosen once.
 
     Notes
     -----
-    **Privacy.** A replaced choice leaves one category, whose share in Phi_1 moves by at most 1,
-    and joins another: the sensitivity is 2. Attained for n = 2, where two choices that differ come
-    to agree, and for k >= 3 and n >= 3 by a choice alone that joins another one alone. For k = 2
-    and n >= 3 two categories cannot both be of one choice, and no move from 1 and n - 1 or 2 and
-    n - 2 changes Phi_1 by more than 1: the sensitivity is 1.
+    **Privacy.** A replaced choice leaves one category, whose contribution to Phi_1 changes by at
+    most 1, and joins another, so the sensitivity is 2. It is attained for n = 2, if two different
+    choices become equal, and for k >= 3 and n >= 3, if the only choice of a category joins the only
+    choice of another. For k = 2 and n >= 3 two categories cannot both have one choice, and no move
+    from 1 and n - 1 or 2 and n - 2 changes Phi_1 by more than 1, so the sensitivity is 1.
 
-    **Null.** Monte Carlo over multinomial counts. It has power in sparse samples only, n well
-    below k.
+    **Null.** Monte Carlo over multinomial counts. The test has power only in sparse samples, with n
+    well below k.
 
     References
     ----------
@@ -69,9 +70,10 @@ def _repeated(counts: IntArray, order: Order) -> int:
 
 
 def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:
-    """Return the size at which the mean statistic under two-level distributions is least, and it.
+    """Return the two-level distribution with smallest mean of n S, and the mean.
 
-    The mean is that of n S, which at tau = 0 is that under uniformity.
+    The distribution is given by the size of its first level. At tau = 0 the mean is the mean under
+    uniformity.
 
     E (M - c)+ = n p P(M' >= j - 1) - c P(M >= j), M binomial(n, p), M' binomial(n - 1, p),
     j = floor(c) + 1, c = n / k; a binomial tail is an incomplete beta function.
@@ -93,11 +95,11 @@ def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:
 
 
 def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
-    """Return the decision against uniformity as one random bit, of probability sigma(epsilon Z).
+    """Return the decision against uniformity; P(reject) = sigma(epsilon Z).
 
-    Not a test of a level: where noise matters its type I error is far above any usual one, and
-    nothing but the bit is released. The noisy statistic with the same threshold errs less often on
-    both sides.
+    This test has no controlled size: if noise matters, its type I error is far above any usual
+    level, and only the bit is released. The noisy statistic with the same threshold has smaller
+    errors of both types.
 
     Parameters
     ----------
@@ -106,19 +108,19 @@ def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
     epsilon : float
         Pure privacy budget, finite.
     tolerance : float
-        Total variation distance from uniformity that is to be detected.
+        Total variation distance from uniformity to detect.
 
     Notes
     -----
-    **Privacy.** Z = (S - E S - gap / 2) max(n, k) with S the total variation distance of the shares
-    from 1 / k, whose sensitivity is min(1 / n, 1 / k): Z moves by at most 1. With
+    **Privacy.** Z = (S - E S - gap / 2) max(n, k), where S is the total variation distance of the
+    fractions from 1 / k. Its sensitivity is min(1 / n, 1 / k), so Z moves by at most 1. With
     sigma(x) = 1 / (1 + e^-x), log sigma has the derivative 1 - sigma(x), which lies in (0, 1), so
     log sigma(epsilon Z) moves by at most epsilon. So does log(1 - sigma(epsilon Z)), because
     1 - sigma(x) = sigma(-x).
 
-    The gap is that of the least favourable alternative, in place of the published
+    The gap is computed for the least favourable alternative; it replaces the published
     c alpha^2 min(n^2 / k^2, sqrt(n / k), 1 / alpha). The three statistics of Algorithm 1, for
-    n <= k, for n <= k / tolerance^2 and beyond, are this one.
+    n <= k, for n <= k / tolerance^2 and for larger n, are equal to this statistic.
     """
     mean = least_mean(n, k, 0.0)[1] / n
     gap = least_mean(n, k, tolerance)[1] / n - mean
@@ -137,10 +139,10 @@ def _distance(n: int, epsilon: float, centre: float, counts: IntArray, order: Or
 
 
 def binary_bit(n: int, p: float, epsilon: float, tolerance: float) -> RandomBit:
-    """Return the decision against a probability of two categories as one random bit.
+    """Return the decision about a probability of two categories as a random bit.
 
-    Not a test of a level, as `sigmoid_bit` is not: the noisy count with an exact null,
-    :func:`privrank.mechanisms.categories.binomial`, is one, and has more power.
+    Like `sigmoid_bit`, this test has no controlled size. The noisy count with an exact null,
+    :func:`privrank.mechanisms.categories.binomial`, has, and it has more power.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ def binary_bit(n: int, p: float, epsilon: float, tolerance: float) -> RandomBit:
     epsilon : float
         Pure privacy budget, finite.
     tolerance : float
-        Distance from p that is to be detected.
+        Distance from p to detect.
 
     Notes
     -----
@@ -172,26 +174,27 @@ def _count(mean: float, epsilon: float, room: float, counts: IntArray, order: Or
 
 
 def closeness_bit(n: int, k: int, sensitivity: float) -> Decision:
-    """Return how two samples of n choices each are said to differ in one random bit.
+    """Return the decision whether two samples differ, as a random bit.
 
-    Their statistic is sum ((mu - nu)^2 - mu - nu) / (mu + nu) over the counts of the two samples:
-    chi-square less the number of categories that occur. Here it is chi-square itself, compared with
-    a bound on its mean under equality and two standard deviations.
+    Both samples have n choices. The statistic of the paper is
+    sum ((mu - nu)^2 - mu - nu) / (mu + nu) over their counts:
+    chi-square minus the number of categories that occur. Here it is chi-square itself, compared
+    with a bound on its mean under equality plus two standard deviations.
 
     Parameters
     ----------
     n, k : int
         Size of each sample and number of categories.
     sensitivity : float
-        Of the chi-square statistic.
+        Sensitivity of the chi-square statistic.
 
     Notes
     -----
     **Privacy.** Z = (chi-square - offset) / sensitivity moves by at most 1, so the bit of
     probability sigma(epsilon Z) is private as in `sigmoid_bit`.
 
-    **Null.** Not a test of level alpha: how often the bit errs depends on n, the categories and
-    epsilon, up to two in five at common sizes. It carries no p-value.
+    **Null.** This is not a test of level alpha: the type I error of the bit depends on n, the
+    categories and epsilon, and is up to 40% at common sizes. It has no p-value.
     """
     most = min(k, 2 * n)  # the mean of the statistic under equality is below it
     return partial(_closeness, most + 2.0 * math.sqrt(2.0 * most), sensitivity)
@@ -205,6 +208,6 @@ def _closeness(
 
 
 def _sigmoid(x: float) -> float:
-    # 1 / (1 + e^-x), whose powers of e do not overflow
+    # 1 / (1 + e^-x), written such that the exponential does not overflow
     small = math.exp(-abs(x))
     return (1.0 if x >= 0 else small) / (1.0 + small)

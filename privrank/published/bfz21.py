@@ -1,14 +1,15 @@
-"""Busa-Fekete, Fotakis and Zampetakis (2021), Private and non-private uniformity testing.
+"""Tests of Busa-Fekete, Fotakis and Zampetakis (2021), corrected.
 
-Their tests of uniformity of n rankings (k there) of m items, reached by ``method=`` alone:
-``"two-sample"`` is 2SAMP, ``"laplace"`` the sum of squares of UNIF with the noise of their
-Algorithm 4, ``"mallows"`` the MA of their experiments made two-sided. ``"truncated"`` and
-``"bucket"`` are TRUNC (Algorithm 3) and BUNIF as corrected here. Notation: d = floor(m / 2)
-disjoint random pairs of items, S_p the sum of the n signs of pair p, Y = sum_p S_p^2 / n. Their
-delta is the level `alpha`, and mu = tanh(m theta / 16) the bias of a pair m / 8 places apart.
+Private and non-private uniformity testing: tests of uniformity of n rankings (k in the paper) of m
+items, available only by ``method=``. ``"two-sample"`` is 2SAMP, ``"laplace"`` is the sum of squares
+of UNIF with the noise of Algorithm 4, and ``"mallows"`` is a two-sided version of MA in their
+experiments. ``"truncated"`` and ``"bucket"`` are corrected versions of TRUNC (Algorithm 3) and
+BUNIF. Notation: d = floor(m / 2) disjoint random pairs of items, S_p the sum of the n signs of pair
+p, Y = sum_p S_p^2 / n. The delta of the paper is the level `alpha`, and mu = tanh(m theta / 16) is
+the bias of a pair m / 8 positions apart.
 
-What is wrong in the paper, and corrected here, is listed in docs/papers/bfz21.md. The proofs of
-what is released here stand beside each statistic and each bit.
+Errors in the paper, corrected here, are listed in docs/papers/bfz21.md. The privacy proofs are in
+the docstrings of the statistics and bits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from privrank.util.arrays import IntArray
 
 
 def pair_squares(n: int, m: int) -> Statistic:
-    """Return the sum of the squared pair counts, in steps of 4, or of 8 when n is odd.
+    """Return the sum of squared pair counts, in steps of 4 (8 if n is odd).
 
     Returns
     -------
@@ -40,8 +41,8 @@ def pair_squares(n: int, m: int) -> Statistic:
     -----
     **Privacy.** A replaced ranking moves each S_p by -2, 0 or 2, and then S_p^2 by
     |4 S_p - 4| or |4 S_p + 4|, where the new value is again in [-n, n]: S_p -> S_p - 2 requires
-    2 - n <= S_p <= n, so the change is at most 4 (n - 1). Over the pairs that is 4 d (n - 1), a
-    multiple of u. Attained: n equal rankings, one of which is reversed.
+    2 - n <= S_p <= n, so the change is at most 4 (n - 1). The sum over the pairs is 4 d (n - 1), a
+    multiple of u. It is attained by reversing one of n equal rankings.
 
     **Null.** Monte Carlo over the pair counts.
     """
@@ -65,7 +66,7 @@ def pair_squares(n: int, m: int) -> Statistic:
 
 
 def _even_pairs(m: int) -> tuple[Blindness, ...]:
-    """Return what disjoint pairs of items leave out; of two items the pair is all there is."""
+    """Return what disjoint pairs cannot detect; nothing for two items."""
     return ("even pairs",) if m > 2 else ()
 
 
@@ -87,16 +88,16 @@ def two_rankings(m: int) -> Statistic:
     Returns
     -------
     Statistic
-        Its value is floor(C / h) with C the number of pairs of items in the same order.
+        Its value is floor(C / h), where C is the number of pairs of items in the same order.
 
     Notes
     -----
-    **Privacy.** C lies in [0, m (m - 1) / 2] and takes both ends when one of two equal rankings
-    is reversed, so its sensitivity is m (m - 1) / 2; floored, that over h, rounded up:
-    floor(x + t) <= floor(x) + ceil(t).
+    **Privacy.** C lies in [0, m (m - 1) / 2], and changes from one end to the other if one of two
+    equal rankings is reversed, so its sensitivity is m (m - 1) / 2. The sensitivity of floor(C / h)
+    is this number divided by h, rounded up: floor(x + t) <= floor(x) + ceil(t).
 
     **Null.** Monte Carlo. Relative to the first ranking the second is uniform, and reversing it
-    maps C to the Kendall distance, which so has the distribution of C.
+    maps C to the Kendall distance, which therefore has the same distribution as C.
     """
     cell = _cell(1, m)
     return Statistic(
@@ -117,15 +118,15 @@ def two_rankings(m: int) -> Statistic:
 
 
 def _cell(n: int, m: int) -> int:
-    """Return the lattice step of sums of n distances: a standard deviation has 2^20 / 17."""
+    """Return the lattice step of sums of n distances, 17 / 2^20 of their sd."""
     return max(1, math.ceil(17 * math.sqrt(n * kendall.variance(m, 0.0)) / 2**20))
 
 
 def _distances(n: int, m: int, rng: np.random.Generator) -> IntArray:
     """Return the summed Kendall distances of n uniform rankings from one.
 
-    A distance is a sum of independent uniform numbers from 0 to j - 1, j = 1, ..., m; of many
-    rankings it is counted how many have each of them.
+    A distance is a sum of independent uniform integers from 0 to j - 1, j = 1, ..., m. For many
+    rankings, the counts of these integers are drawn.
     """
     if n < m:
         return np.asarray(rng.integers(0, np.arange(1, m + 1), (n, m)).sum())
@@ -145,7 +146,7 @@ def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
 
 
 def central_distance(n: int, m: int) -> Statistic:
-    """Return how far the mean Kendall distance to the items' own order is from its null mean.
+    """Return the deviation of the mean Kendall distance to the items' order.
 
     Returns
     -------
@@ -155,12 +156,12 @@ def central_distance(n: int, m: int) -> Statistic:
     Notes
     -----
     **Privacy.** A distance lies in [0, m (m - 1) / 2], so the absolute value moves by at most
-    m (m - 1) when a ranking is replaced, and by m (m - 1) / (2 h), rounded up, once floored.
-    Attained for h = 1: all n rankings in the order of the items, one of which is reversed.
+    m (m - 1) if a ranking is replaced, and the floored value by m (m - 1) / (2 h), rounded up. For
+    h = 1 this is attained by reversing one of n rankings in the order of the items.
 
     **Null.** Monte Carlo over sums of distances.
 
-    It presumes that the order of the items is the centre, or its reversal.
+    The statistic assumes that the central ranking is the order of the items or its reversal.
     """
     cell = _cell(n, m)
     return Statistic(
@@ -193,12 +194,12 @@ def _apart(total: IntArray, order: Order, n: int, m: int, cell: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """A one-bit test whose probability to reject rises with the sum of squared pair counts.
+    """One-bit test; P(reject) increases with the sum of squared pair counts.
 
-    TRUNC as corrected: lines 2-4 and 10-11 are left out, and it rejects where TRUNC accepts. With
-    probability `alpha` it answers by a fair coin. Else it rejects with probability
-    p = clip(16 (Y - d) / (2 d mu^2 (n - 1)), 0, 1), where Y = sum_p S_p^2 / n has mean d =
-    floor(m / 2) under uniformity.
+    This is the corrected TRUNC: lines 2-4 and 10-11 are left out, and it rejects if TRUNC accepts.
+    With probability `alpha` it answers by a fair coin. If not, it rejects with probability
+    p = clip(16 (Y - d) / (2 d mu^2 (n - 1)), 0, 1), where Y = sum_p S_p^2 / n has mean
+    d = floor(m / 2) under uniformity.
 
     Parameters
     ----------
@@ -207,22 +208,22 @@ class Ramp:
     alpha : float
         Level, and probability of the coin.
     mu : float
-        Bias of the pairs that the test is to detect; in (0, 1).
+        Bias of the pairs to detect, in (0, 1).
 
     Notes
     -----
-    **Privacy.** Put s = mu^2 (n - 1) / 16 and R = |S|, so that p = (R^2 / n - d) / (2 d s) where
-    that is in [0, 1]. A neighbour moves R by at most h = 2 sqrt(d). As a function of R, p is
-    convex up to R_1 = sqrt(n d (1 + 2 s)), where it reaches 1, and constant from there. So it
-    rises most over a stretch of length h that ends in R_1, which starts at R_1 - h >= 0 if
-    n (1 + 2 s) >= 4, and there p >= ((R_1 - h)^2 / n - d) / (2 d s):
+    **Privacy.** Let s = mu^2 (n - 1) / 16 and R = |S|. Then p = (R^2 / n - d) / (2 d s) if this is
+    in [0, 1]. A neighbour moves R by at most h = 2 sqrt(d). As a function of R, p is convex up to
+    R_1 = sqrt(n d (1 + 2 s)), where it reaches 1, and constant beyond. So the largest increase over
+    an interval of length h is over the interval that ends in R_1. It starts at R_1 - h >= 0 if
+    n (1 + 2 s) >= 4, where p >= ((R_1 - h)^2 / n - d) / (2 d s):
 
         change of p <= (2 h R_1 - h^2) / (2 d s n) = 2 (sqrt((1 + 2 s) / n) - 1 / n) / s,
 
-    whatever d. Both answers have probability at least alpha / 2, so the privacy loss is at most
+    for every d. Both answers have probability at least alpha / 2, so the privacy loss is at most
     log(1 + 2 (1 - alpha) change / alpha). With g = (1 - alpha) / (alpha (e^epsilon - 1)) it is at
-    most epsilon whenever n >= 1 + max((128 g / mu^2)^(2/3), 46 g / mu), for the change is at most
-    32 / (mu^2 (n - 1)^(3/2)) + 11.4 / (mu (n - 1)); :func:`privrank.plans.samples.least_bias`
+    most epsilon if n >= 1 + max((128 g / mu^2)^(2/3), 46 g / mu), because the change is at most
+    32 / (mu^2 (n - 1)^(3/2)) + 11.4 / (mu (n - 1)). :func:`privrank.plans.samples.least_bias`
     solves the sharper inequality.
 
     **Null.** Var Y = 2 d (1 - 1 / n), and E (Y - d)+ = E |Y - d| / 2 <= sd(Y) / 2. So
@@ -246,7 +247,7 @@ class Ramp:
         )
 
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
-        """Return the probability to reject, coin included, given ranks (n, m) and item order."""
+        """Return P(reject), including the coin, given ranks (n, m) and item order."""
         d = self.m // 2
         sums = pair_sums(ranks, order)
         # Y - d = excess / n, times 16 / (2 d mu^2 (n - 1)), cut to [0, 1]
@@ -257,20 +258,20 @@ class Ramp:
 
 @lru_cache(maxsize=64)
 def _threshold(size: int, m: int, level: float) -> int:
-    """Return the least lattice value of `pair_squares` that is rejected at this level."""
+    """Return the smallest lattice value of `pair_squares` rejected at this level."""
     least = pair_squares(size, m).null(FULL).threshold(level, DiscreteLaplace(0.0))
     return m * size**2 if least is None else least  # which no value reaches
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """A one-bit test by the share of buckets of rankings whose own test rejects.
+    """One-bit test by the fraction of buckets of rankings whose test rejects.
 
-    BUNIF as corrected. With probability
-    `alpha` it answers by a fair coin. Else it rejects with the share of `count` buckets in which
-    the test of the sum of squared pair counts rejects at level alpha / (2 (1 - alpha)).
-    Whoever releases the bit deals the rankings at random: a secret uniform permutation puts them in
-    a row, and the ranking in place l of it is in bucket l modulo `count`.
+    This is the corrected BUNIF. With probability `alpha` it answers by a fair coin. If not, it
+    rejects with a probability equal to the fraction of `count` buckets in which the test of the sum
+    of squared pair counts rejects at level alpha / (2 (1 - alpha)). The mechanism assigns the
+    rankings to buckets at random: a secret uniform permutation orders them, and the ranking at
+    position l is in bucket l modulo `count`.
 
     Parameters
     ----------
@@ -284,18 +285,20 @@ class Buckets:
     Notes
     -----
     **Privacy.** Unit and neighbours: replace one ranking, or one respondent with all their rows.
-    No place in the data may decide the bucket: a respondent whose first row is moved takes another
-    place and shifts all who come after. So couple the permutations of neighbours, which do not
-    depend on the data. Every unit but the replaced one gets the same place in both, wherever it
-    stands in the two frames, and the replaced unit the place that is left. Both permutations are
-    then uniform, and for every outcome the buckets differ in one ranking, which moves the share by
-    at most 1 / count. The probability to reject is the mean over the outcomes: it also moves by at
-    most (1 - alpha) / count. Both answers have probability at least alpha / 2, so the ratio of
-    their probabilities under neighbours is at most 1 + 2 (1 - alpha) / (alpha count) <= e^epsilon
-    for count >= 2 (1 - alpha) / (alpha (e^epsilon - 1)).
+    The position in the data must not decide the bucket: a respondent whose first row is moved has
+    another position and shifts all later respondents. So couple the permutations of neighbours,
+    which do not depend on the data. Every unit except the replaced one gets the same permuted
+    position in both, whatever its position in the two frames, and the replaced unit gets the
+    remaining position. Both permutations are then uniform, and for every outcome the buckets differ
+    in one ranking, which moves the fraction by at most 1 / count. The probability to reject is the
+    mean over the outcomes, so it moves by at most (1 - alpha) / count. Both answers have
+    probability at least alpha / 2, so the ratio of their probabilities under neighbours is at most
+    1 + 2 (1 - alpha) / (alpha count) <= e^epsilon for
+    count >= 2 (1 - alpha) / (alpha (e^epsilon - 1)).
 
-    **Null.** The level is alpha / 2 + (1 - alpha) E share <= alpha, on average over the tables of
-    draws behind the thresholds: the mean of a share is the mean of the buckets' own levels.
+    **Null.** The level is alpha / 2 + (1 - alpha) E fraction <= alpha, on average over the tables
+    of draws from which the thresholds are computed: the mean of the fraction is the mean of the
+    levels of the buckets.
     """
 
     n: int
@@ -305,17 +308,17 @@ class Buckets:
 
     @classmethod
     def design(cls, n: int, m: int, epsilon: float, alpha: float) -> Buckets:
-        """Return the test with the fewest buckets that are private; refuse buckets of one."""
+        """Return the private test with the fewest buckets; refuse buckets of one."""
         count = math.ceil(2 * (1 - alpha) / (alpha * math.expm1(min(epsilon, 50.0))))
         if n < 2 * count:
             raise ValueError(
-                f"the bucket test with level {alpha:g} needs {count} buckets of at least two "
-                f"rankings to be {epsilon:g}-private, but there are {n} rankings: use "
+                f"method='bucket' at level {alpha:g} needs {count} buckets of at least two "
+                f"rankings to be {epsilon:g}-private, but there are {n} rankings. Use "
                 "method='auto' or more rankings."
             )
         test = cls(n, m, alpha, count)
         for size in {n // count, -(-n // count)}:
-            test.threshold(size)  # public, and found before anything is spent
+            test.threshold(size)  # public, and computed before anything is spent
         return test
 
     def bit(self) -> RandomBit:
@@ -329,11 +332,11 @@ class Buckets:
         )
 
     def threshold(self, size: int) -> int:
-        """Return the least lattice value of `pair_squares` that a bucket of `size` rejects."""
+        """Return the smallest lattice value of `pair_squares` that a bucket rejects."""
         return _threshold(size, self.m, self.alpha / (2 * (1 - self.alpha)))
 
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
-        """Return the probability to reject, coin included, given dealt ranks and item order."""
+        """Return P(reject), including the coin, given assigned ranks and item order."""
         buckets = [ranks[first :: self.count] for first in range(self.count)]
         sizes = {len(rows) for rows in buckets}
         tests = {size: (pair_squares(size, self.m).value, self.threshold(size)) for size in sizes}

@@ -1,9 +1,9 @@
-"""Archives: JSON texts with a check, and releases among them that no fit can have made.
+"""Archives: JSON texts with a check, and verification of archived releases.
 
-Two things are refused. A text that was changed does not fit its check (`read_archive`). Numbers
-that do not belong together, in a text with a new check, are no release (`verify`). Public facts
-must be of their types and ranges. Noise must have the scale that sensitivity and epsilon ask for.
-Values must be of the number and the kind of their part.
+Two kinds of texts are refused. A text that was changed does not match its check (`read_archive`). A
+text with a new check is refused if its numbers are inconsistent (`verify`). Public facts must have
+their types and ranges. Noise must have the scale that sensitivity and epsilon require. The values
+must have the number and the type of their part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from privrank.release import names
 from privrank.release.parts import PARTS
 from privrank.release.plan import Noise, PartPlan, Plan
 from privrank.release.recalibrated import (
-    FALLBACK,
     ROOM,
     alike,
     close,
@@ -41,14 +40,14 @@ from privrank.util.arrays import IntArray
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
 
 NOT_JSON = "text must be JSON that to_json() wrote. Pass the text itself, not the name of its file."
-"""The refusal of a text that is not what its reader reads."""
+"""Message for a text that is not an archive."""
 
 
 _LARGEST_WHOLE = 2**53
-"""Up to which whole numbers are those of other software's JSON, too."""
+"""Largest whole number that JSON of other software stores exactly."""
 
 _OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
-"""Parts that are random by themselves and get no noise besides."""
+"""Parts that are random by themselves and have no additional noise."""
 
 
 def archive(record: Mapping[str, Any]) -> str:
@@ -57,10 +56,11 @@ def archive(record: Mapping[str, Any]) -> str:
 
 
 def read_archive(text: object) -> dict[str, Any]:
-    """Return the record of which :func:`archive` made a text.
+    """Return the record of a text that :func:`archive` wrote.
 
-    A text that was parsed and written again by other software is the same archive, as long as its
-    numbers are. Whoever changes numbers on purpose can make a new check as well.
+    A text that other software has parsed and written again is accepted if its numbers are
+    unchanged. The check does not protect against deliberate changes: a new check can be computed as
+    well.
 
     Raises
     ------
@@ -75,14 +75,14 @@ def read_archive(text: object) -> dict[str, Any]:
         raise ValueError(NOT_JSON) from None
     if stated != computed:
         raise ValueError(
-            "text must be JSON as to_json() wrote it, and this one was changed. Take the text as "
+            "text must be JSON as to_json() wrote it, but this one was changed. Pass the text as "
             "it was written."
         )
     return dict(record)
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _check(record: object) -> str:
@@ -91,7 +91,7 @@ def _check(record: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in which whole numbers are written alike, as 1 and 1.0 are one number."""
+    """Return a value with one notation for whole numbers, because 1 and 1.0 are equal."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -107,10 +107,11 @@ def verify(
     tie_break: tuple[Any, ...],
     findings: Mapping[str, Any],
 ) -> None:
-    """Refuse a release that no fit makes.
+    """Refuse a release that no fit can produce.
 
-    That is no signature: somebody who draws numbers from the noise of another data set, or of none,
-    writes an archive that passes, and whether noise was secret cannot be read from it.
+    This check is not a signature. An archive of numbers that were drawn from the right
+    distribution, without any data, passes the check. An archive does not show whether the noise was
+    secret.
 
     Raises
     ------
@@ -121,9 +122,11 @@ def verify(
         _check_survey(survey, source)
         _check_guarantee(plan, source)
         tied = isinstance(survey, Design) and survey.davidson
-        # of reports those that are no wins are ties
+        # with reports, every answer that is not a win is a tie
         shown = names.TIES in values or (source == "respondents" and names.WINS in values)
-        _require(not tied or shown, "A release has a number of ties where these have a parameter.")
+        _require(
+            not tied or shown, "A release must have a number of ties where these have a parameter."
+        )
         for name in values:
             _check_numbers(plan.parts[name], source)
         again = parts_again(plan, survey, source)
@@ -136,7 +139,7 @@ def verify(
             _check_reports(plan, survey, values)
         _require(
             sorted(tie_break) == list(range(len(survey.items))),
-            "A release has an order of all items.",
+            "A release must have an order of all items.",
         )
         _require(
             all(
@@ -144,17 +147,20 @@ def verify(
                 for number in findings.values()
                 if not math.isnan(number)
             ),
-            "A release has numbers found in it.",
+            "A release must have numbers found in it.",
         )
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
-        reason = str(error) if isinstance(error, _Unfit) else "A release has the right numbers."
+        reason = (
+            str(error) if isinstance(error, _Unfit) else "A release must have the right numbers."
+        )
         raise ValueError(
-            f"text is no release that a fit can make. {reason} Take the text as it was written."
+            f"text is not a release that a fit can produce. {reason} Pass the text as it was "
+            "written."
         ) from None
 
 
 class _Unfit(ValueError):
-    """What a release has to have, in a sentence."""
+    """A required property of a release, as a sentence."""
 
 
 def _require(fine: object, sentence: str) -> None:
@@ -171,7 +177,7 @@ def _finite(value: object) -> bool:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type that a field of public facts declares; numbers are finite."""
+    """Return whether a value has the declared type of a public fact; numbers must be finite."""
     kind = get_origin(hint)
     arguments = get_args(hint)
     # from version 2.5 on NDArray is an alias
@@ -194,25 +200,28 @@ def _is_of(value: Any, hint: Any) -> bool:
 
 def _check_survey(survey: Design | Sample, source: str) -> None:
     """Check the public facts by themselves."""
-    _require(_is_of(survey, type(survey)), "A release has public facts of their types.")
-    _require(check_items(list(survey.items)), "A release has items.")
-    least = 0 if source == "respondents" else 1  # of those who are asked, none may have answered
+    _require(_is_of(survey, type(survey)), "A release must have public facts of their types.")
+    _require(check_items(list(survey.items)), "A release must have items.")
+    least = 0 if source == "respondents" else 1  # all respondents may be nonrespondents
     _require(
         _whole(survey.nobs, least) and _whole(survey.max_rows, 1),
-        "A release has whole numbers of units.",
+        "A release must have whole numbers of units.",
     )
     if isinstance(survey, Sample):
         known = survey.sizes
-        _require(all(size >= 0 for size in known), "A release has sizes of groups.")
+        _require(all(size >= 0 for size in known), "A release must have sizes of groups.")
         _require(
-            len(known) in (0, len(survey.groups)), "A release has sizes of all groups or of none."
+            len(known) in (0, len(survey.groups)),
+            "A release must have sizes of all groups or of none.",
         )
         _require(
             not survey.paired or len(survey.groups) == 2,
-            "A release has two groups where they are paired.",
+            "A release must have two groups where they are paired.",
         )
         total = {survey.nobs} == set(known) if survey.paired else sum(known) == survey.nobs
-        _require(not known or total, "A release has groups that add up to the number of units.")
+        _require(
+            not known or total, "A release must have groups that add up to the number of units."
+        )
         return
     patterns = 1
     if survey.covariates is not None:
@@ -221,62 +230,68 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
     if (pairs := survey.pairs) is not None:
         ordered = (pairs.first >= 0) & (pairs.first < pairs.second)
         within = (pairs.second < len(survey.items) * patterns) & (pairs.count >= 0)
-        _require((ordered & within).all(), "A release has counts of pairs of its items.")
+        _require((ordered & within).all(), "A release must have counts of pairs of its items.")
 
 
 def _check_covariates(facts: Covariates, m: int) -> None:
     """Check that the columns and patterns of a linear predictor belong together."""
-    _require(all(low < high for _, low, high in facts.bounds), "A release has bounds of numbers.")
+    _require(
+        all(low < high for _, low, high in facts.bounds), "A release must have bounds of numbers."
+    )
     ends = [0, *(stop for _, _, stop in facts.terms)]
     _require(
         ends[:-1] == [start for _, start, _ in facts.terms] and ends[-1] == len(facts.columns),
-        "A release has terms of its columns.",
+        "A release must have terms of its columns.",
     )
     _require(
         facts.weights.shape == (facts.rows, len(facts.columns)),
-        "A release has weights of its columns.",
+        "A release must have weights of its columns.",
     )
     _require(
         facts.item_matrix.shape == (m, len(facts.item_columns)),
-        "A release has covariates of all items.",
+        "A release must have covariates of all items.",
     )
     _require(
         ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
         and len(facts.cell) == len(facts.position) == len(facts.first),
-        "A release has patterns of its covariates.",
+        "A release must have patterns of its covariates.",
     )
 
 
 def _check_guarantee(plan: Plan, source: str) -> None:
-    """Check the guarantee, and that the parts make it up."""
+    """Check the guarantee, and that the epsilons of the parts add up to it."""
     _require(
-        check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0, "A release has a guarantee."
+        check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0,
+        "A release must have a guarantee.",
     )
-    _require(_is_of(source, NoiseSource), "A release has a known source of noise.")
+    _require(_is_of(source, NoiseSource), "A release must have a known source of noise.")
     _require(
         (source == "none") == math.isinf(plan.epsilon),
-        "A release has noise where epsilon is finite.",
+        "A release must have noise where epsilon is finite.",
     )
     _require(
         isinstance(plan.mechanism, str) and isinstance(plan.method, str),
-        "A release has a named mechanism.",
+        "A release must have a named mechanism.",
     )
     for name, value in plan.settings.items():
         _require(
             isinstance(value, str | bool) or is_number(value),
-            "A release has settings that are plain.",
+            "A release must have settings that are plain.",
         )
-        _require(value == value, "A release has settings that are numbers.")
+        _require(value == value, "A release must have settings that are numbers.")
         share = name in ("score share", "threshold level", "level")
         _require(
-            not share or (_finite(value) and 0 < float(value) < 1), "A release has levels below 1."
+            not share or (_finite(value) and 0 < float(value) < 1),
+            "A release must have levels below 1.",
         )
     if source == "respondents":
         protocol = json.loads(str(plan.settings["protocol"]))
-        _require(protocol["epsilon"] == plan.epsilon, "A release has the epsilon of its protocol.")
+        _require(
+            protocol["epsilon"] == plan.epsilon, "A release must have the epsilon of its protocol."
+        )
     if source in ("none", "respondents"):
         return
-    # groups share the epsilon of their totals, and an order of queries that of the queries
+    # groups share the epsilon of their totals, and an order shares the epsilon of its queries
     spent = {
         names.DETAILS if name.startswith(names.DETAILS) else name: p
         for name, p in plan.parts.items()
@@ -287,32 +302,33 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     if "score share" in plan.settings:
         _require(
             close(plan.number("score share") * total, spent[names.SCORE].epsilon),
-            "A release has a score with its share of epsilon.",
+            "A release must have a score with its share of epsilon.",
         )
     _require(
         plan.epsilon * (1.0 - ROOM)
         <= total
         <= pure_epsilon(plan.epsilon, plan.delta) * (1.0 + ROOM),
-        "A release has parts whose epsilons add up to the total.",
+        "A release must have parts whose epsilons add up to the total.",
     )
 
 
 def _check_numbers(part: PartPlan, source: str) -> None:
-    """Check the numbers of a part that it has with noise and without."""
+    """Check the sensitivity, step and epsilon of a part."""
     _require(
         _whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step),
-        "A release has a lattice.",
+        "A release must have a lattice.",
     )
     _require(
-        is_number(part.epsilon) and part.epsilon >= 0, "A release has an epsilon of every part."
+        is_number(part.epsilon) and part.epsilon >= 0,
+        "A release must have an epsilon of every part.",
     )
     _require(
         source != "respondents" or (part.epsilon == 0 and part.sensitivity == 0),
-        "A release has noise of the respondents alone.",
+        "A release must have noise of the respondents alone.",
     )
     _require(
         source != "none" or part.noise is None or part.epsilon == math.inf,
-        "A run without noise has an infinite epsilon.",
+        "A run without noise must have an infinite epsilon.",
     )
 
 
@@ -330,7 +346,7 @@ def _check_step(
         step = step_of(name, part, survey, plan, source)
     elif name in again:
         step = again[name].step
-    _require(close(part.step, step), "A release has steps of its parts.")
+    _require(close(part.step, step), "A release must have steps of its parts.")
 
 
 def _check_part(
@@ -346,52 +362,52 @@ def _check_part(
     if noise is None:
         _require(
             part.epsilon == 0 or name == names.ORDER,
-            "A release has noise in every part that spends.",
+            "A release must have noise in every part that spends.",
         )
-        _require(part.sensitivity == 0, "A release has a sensitivity where there is noise.")
+        _require(part.sensitivity == 0, "A release must have a sensitivity where there is noise.")
         if "rate" in plan.settings:
             _check_rate(part, plan, len(survey.items))
         return
     if name.startswith(names.DETAILS):
         own_step = 1.0 / part.sensitivity if isinstance(noise, PermutohedronNoise) else 1.0
-        _require(close(part.step, own_step), "A release has totals in their steps.")
+        _require(close(part.step, own_step), "A release must have totals in their steps.")
     silent = math.isinf(loss_per_step(noise))
     if source in ("none", "respondents") or name in _OWN_RANDOMNESS:
-        _require(silent, "A release has noise in private releases only.")
+        _require(silent, "A release must have noise in private releases only.")
         _require(
             name not in _OWN_RANDOMNESS or part.sensitivity == 1,
-            "A release has one step of a decision.",
+            "A release must have one step of a decision.",
         )
         return
-    _require(not silent, "A release has noise in every part of a private release.")
+    _require(not silent, "A release must have noise in every part of a private release.")
     if name in again:
         _require(
             name != names.DEPENDENCE or plan.settings[name] in ("worst", "pairs"),
-            "A release has a known form of dependence.",
+            "A release must have a known form of dependence.",
         )
         _require(
             alike(part, again[name]),
-            "A release has noise of the scale that sensitivity and epsilon ask for.",
+            "A release must have noise of the scale that sensitivity and epsilon ask for.",
         )
         return
     _check_scale(name, part, noise, plan, len(survey.items))
 
 
 def _check_scale(name: str, part: PartPlan, noise: Noise, plan: Plan, m: int) -> None:
-    """Check the scale of noise that is not calibrated again: of rankings, choices and worths."""
-    _require(part.epsilon > 0, "A release has noise in every part of a private release.")
-    _require(getattr(noise, "items", m) == m, "A release has noise of all items.")
+    """Check the scale of noise on rankings, choices and worths."""
+    _require(part.epsilon > 0, "A release must have noise in every part of a private release.")
+    _require(getattr(noise, "items", m) == m, "A release must have noise of all items.")
     if isinstance(noise, DiscreteGaussian):
         _require(
             fits_gaussian(name, part, noise, plan, m),
-            "A release has noise of the scale that sensitivity, epsilon and delta ask for.",
+            "A release must have noise of the scale that sensitivity, epsilon and delta ask for.",
         )
         return
     spent = loss_per_step(noise) * _steps_of_a_unit(name, part, plan, m)
-    # the worths of a perturbed objective have noise of their own besides, at the rest of epsilon
+    # the perturbed objective uses the rest of the epsilon of the worths
     _require(
         0 < spent < part.epsilon if name == names.WORTHS else close(spent, part.epsilon),
-        "A release has noise of the scale that sensitivity and epsilon ask for.",
+        "A release must have noise of the scale that sensitivity and epsilon ask for.",
     )
 
 
@@ -399,14 +415,16 @@ def _check_rho(
     plan: Plan, survey: Design | Sample, source: str, again: Mapping[str, PartPlan]
 ) -> None:
     """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
-    if set(plan.parts) == {names.ORDER}:  # of a sort, whose noise is not part of the release
+    if set(plan.parts) == {names.ORDER}:  # a sort, whose noise is not part of the release
         possible = plan.rho is None or (plan.delta > 0 and 0 < plan.rho < math.inf)
-        _require(possible, "A release of an order has a rho with a delta alone.")
+        _require(possible, "A release of an order must have a rho only with a delta.")
         return
     noises = {name: part.noise for name, part in plan.parts.items()}
     scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
     stated = source != "respondents" and (isinstance(survey, Design) or bool(scales))
-    _require((plan.rho is not None) == stated, "A release has a rho where its parts have one.")
+    _require(
+        (plan.rho is not None) == stated, "A release must have a rho where its parts have one."
+    )
     if plan.rho is None:
         return
     shares = {name: part.epsilon for name, part in plan.parts.items()}
@@ -421,30 +439,32 @@ def _check_rho(
         known = again[name].rho if name in again else None
         rhos[name] = rho_of(name, part, scale, len(survey.items)) if known is None else known
     rho = math.fsum(rhos.values())
-    _require(close(plan.rho, rho), "A release has the rho that its parts add up to.")
+    _require(close(plan.rho, rho), "A release must have the rho that its parts add up to.")
 
 
 def _steps_of_a_unit(name: str, part: PartPlan, plan: Plan, m: int) -> int:
-    """Return how far one unit moves a part, as its noise counts it."""
+    """Return the sensitivity of a part in the norm of its noise."""
     if name == names.QUERIES:
         return part.sensitivity * int(plan.number("cap"))
     # pair counts with noise in l1: a ranking may move all of them
-    every = name == FALLBACK or (name == names.PAIRS and isinstance(part.noise, DiscreteLaplace))
+    every = name == names.FALLBACK or (
+        name == names.PAIRS and isinstance(part.noise, DiscreteLaplace)
+    )
     return part.sensitivity * (m * (m - 1) // 2 if every else 1)
 
 
 def _check_rate(part: PartPlan, plan: Plan, m: int) -> None:
     """Check the rate of the exponential mechanism, whose order is the part."""
-    # an order's score moves by the pairs times the steps of a ranking, and counts twice: once in
-    # the probability, once in what it is divided by
+    # the score of an order has the sensitivity pairs times steps, which enters twice: in the
+    # probability and in the normalising constant
     moved = plan.number("rate") * m * (m - 1) * plan.number("steps")
-    _require(close(moved, part.epsilon), "A release has the rate that its epsilon asks for.")
+    _require(close(moved, part.epsilon), "A release must have the rate that its epsilon asks for.")
 
 
 def _check_values(
     name: str, plan: Plan, values: IntArray, survey: Design | Sample, source: str
 ) -> None:
-    """Check that values are on the lattice of their part, and as many as it has."""
+    """Check the number and the range of the values of a part."""
     part = plan.parts[name]
     m = len(survey.items)
     sizes = {names.PAIRS: m * (m - 1) // 2, names.TOTALS: m, names.PVALUE: 1, names.DECISION: 1}
@@ -455,57 +475,62 @@ def _check_values(
             sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
     _require(
         values.size == sizes.get(name, values.size) > 0,
-        "A release has as many values as its parts have.",
+        "A release must have as many values as its parts have.",
     )
     _require(
         getattr(part.noise, "dimension", values.size) == values.size,
-        "A release has noise of as many values.",
+        "A release must have noise of as many values.",
     )
     if name == names.ORDER:
-        _require(sorted(values.tolist()) == list(range(m)), "A release has an order of all items.")
+        _require(
+            sorted(values.tolist()) == list(range(m)), "A release must have an order of all items."
+        )
     if name in _OWN_RANDOMNESS:
         _require(
             0 <= values.min() and values.max() * part.step <= 1.0,
-            "A release has p-values from 0 to 1.",
+            "A release must have p-values from 0 to 1.",
         )
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         sums = values.reshape(-1, length).sum(axis=1)
-        _require(not (centred and sums.any()), "A release has net wins that add up to 0.")
+        _require(not (centred and sums.any()), "A release must have net wins that add up to 0.")
 
 
 def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, IntArray]) -> None:
     """Check the numbers and moments of reports of the local model."""
     m = len(survey.items)
-    if names.SCORES in values:  # which adaptive protocols do not have
+    if names.SCORES in values:  # adaptive protocols have none
         about = values[names.CONCERNED]
         _require(
             [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)]
             == [m, m * m, m * m],
-            "A release has scores of all items with their covariance.",
+            "A release must have scores of all items with their covariance.",
         )
         _require(
             (values[names.COVARIANCE][:: m + 1] >= 0).all(),
-            "A release has variances that are not negative.",
+            "A release must have variances that are not negative.",
         )
         _require(
             ((about >= 0) & (about <= survey.nobs)).all(),
-            "A release has reports about items, of all reports.",
+            "A release must have reports about items, of all reports.",
         )
-    _require(_finite(plan.settings["gain"]) and plan.number("gain") > 0, "A release has a gain.")
+    _require(
+        _finite(plan.settings["gain"]) and plan.number("gain") > 0, "A release must have a gain."
+    )
     square = plan.settings["square"]
     _require(
-        _finite(square) and 0 < float(square) <= 1, "A release has votes of a mean square up to 1."
+        _finite(square) and 0 < float(square) <= 1,
+        "A release must have votes of a mean square up to 1.",
     )
     if names.PAIRS in values:
         counts = values[names.PAIR_COUNTS]
         net = values[names.PAIRS] * plan.parts[names.PAIRS].step
         _require(
             counts.size == net.size and (counts >= 0).all(),
-            "A release has numbers of reports by pair.",
+            "A release must have numbers of reports by pair.",
         )
         _require(
             (np.abs(net) <= counts * (1.0 + ROOM)).all(),
-            "A release has no more votes than reports.",
+            "A release must have no more votes than reports.",
         )

@@ -32,21 +32,22 @@ SCORES = "Borda scores"
 COVARIANCE = "covariance of Borda scores"
 CONCERNED = "reports about items"
 QUERIES = "queries"
+FALLBACK = "fallback"
 MOMENTS = ("answers by answers", "answers by counts", "counts by counts")
 TIE_MOMENTS = ("ties by answers", "ties by counts", "ties by ties")
 BY_PAIR = "answers by pair"
 """Names of the parts of a release. The count of impossible observations exists in non-private runs
-only, the moments and what goes with them by pair also of reports, which are public; scores, their
-covariance and reports about items in the local model."""
+only. The moments and the answers by pair exist in non-private runs and for local reports, which are
+public. Scores, their covariance and the reports about items exist in the local model only."""
 
 REJECTED = "rejected, "
 """In the local model, a setting of this name and a reason counts the rejected reports."""
 
 BESIDE_NULL = ("data", "answers behind the null")
-"""The groups where a sample is compared with the answers from which a null was estimated."""
+"""Group names if a sample is compared with the answers from which a null was estimated."""
 
 UNPLACED = "unplaced"
-"""In an adaptive protocol, the setting that counts items whose place the sort has not found."""
+"""In an adaptive protocol, the setting that counts items that the sort has not yet placed."""
 
 GAIN = "gain"
-"""The setting that makes a win matrix one of randomised responses: the mean of a report of 1."""
+"""Setting of a win matrix of randomised responses: the mean of a report whose answer is 1."""

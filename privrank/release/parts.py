@@ -1,7 +1,7 @@
-"""What a release of paired comparisons can consist of: each statistic is declared once.
+"""Declarations of the statistics that a release of paired comparisons may contain.
 
-Plans calibrate by these declarations, archives are checked against them, and summaries and ledgers
-take their words from them. The statistics themselves, which see data, are
+Each statistic is declared once. Plans calibrate noise by these declarations, archives are checked
+against them, and summaries use their words. The statistics themselves, which see data, are
 :data:`privrank.mechanisms.tallies.STATISTICS` and, in a second stage,
 :data:`privrank.mechanisms.comparisons.SECOND_STAGE`. The worths of objective perturbation, whose
 noise depends on a ridge and a loss, are planned by :func:`privrank.plans.calibration.perturbation`.
@@ -53,7 +53,7 @@ FINE = 2**8
 
 @dataclass(frozen=True, slots=True)
 class NoiseRequest:
-    """What noise is calibrated to, next to the public facts.
+    """The choices that noise is calibrated to, in addition to the public facts.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class NoiseRequest:
     distribution : str
         Distribution of the noise of the main part.
     form : str
-        What is released of the dependence of a respondent's answers.
+        Form in which the dependence of a respondent's answers is released.
     """
 
     epsilons: Mapping[str, float]
@@ -82,7 +82,7 @@ class PartSpec:
     name : str
         Name of the part in a release.
     words : str
-        What a summary calls it.
+        Name of the statistic in a summary.
     calibrate : callable
         Returns the noise, with the sensitivity of the statistic, from public facts and a request.
     size : callable
@@ -156,9 +156,8 @@ def _net_noise(design: Design, request: NoiseRequest) -> PartNoise:
     epsilon = request.epsilons[NET]
     if facts is not None and facts.bounds:
         return weighted_noise(design.sensitivity, facts.weight, epsilon)
-    return net_noise(
-        design.sensitivity, request.distribution, epsilon, request.delta, ties=design.davidson
-    )
+    ties = TIES in request.epsilons  # a selection reads such a release as one without ties
+    return net_noise(design.sensitivity, request.distribution, epsilon, request.delta, ties=ties)
 
 
 def _laplace_noise(l1: int, epsilon: float) -> PartNoise:
@@ -178,16 +177,6 @@ def _dependence_lattice(design: Design, form: Form) -> int:
     if form == "worst":
         return STEPS
     return FINE if design.varied else 1
-
-
-def _grouped(design: Design) -> bool:
-    """Whether the answers of each group are private."""
-    facts = design.covariates
-    return design.kind == "private" and facts is not None and facts.cells > 1
-
-
-def _cells(design: Design) -> int:
-    return 1 if design.covariates is None else design.covariates.cells
 
 
 _DECLARED = (
@@ -273,9 +262,13 @@ _DECLARED = (
         calibrate=lambda design, request: _laplace_noise(
             design.sensitivity.group_answers_l1, request.epsilons[GROUP_ANSWERS]
         ),
-        size=lambda design, form: _cells(design),
+        size=lambda design, form: 1 if design.covariates is None else design.covariates.cells,
         share="balanced",
-        needed=lambda design, private: _grouped(design),
+        needed=lambda design, private: (
+            design.kind == "private"
+            and design.covariates is not None
+            and design.covariates.cells > 1
+        ),
     ),
     PartSpec(
         ORDER_EFFECT,

@@ -1,4 +1,4 @@
-"""What is going to be released, with its calibrated noise: fixed from public numbers."""
+"""Plans of releases: statistics with calibrated noise, fixed from public numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def equivalent_variance(distribution: Noise, items: int) -> float:
 @immutable
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """One statistic on a lattice, and the noise that is going to be added to it.
+    """One statistic on a lattice, with the noise that will be added to it.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class PartPlan:
         Distribution of the noise, in lattice steps; None for values that have none of their own,
         such as an order found in noisy numbers.
     sensitivity : int
-        How far one unit moves the statistic, in lattice steps and as the noise measures it.
-        Discrete and zero-sum Laplace noise measure in l1, discrete Gaussian and cube noise in each
-        coordinate, and permutohedron noise in permutohedra of rank differences.
+        Sensitivity of the statistic in lattice steps, in the norm of the noise: l1 for discrete and
+        zero-sum Laplace noise, the maximum norm for discrete Gaussian and cube noise, and
+        permutohedra of rank differences for permutohedron noise.
     epsilon : float
-        What this part spends.
+        Epsilon of this part.
     step : float
         Size of one lattice step in the statistic's own unit (0.5 for half wins).
     fineness : int
@@ -69,16 +69,16 @@ class PartPlan:
 @immutable
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a fit is going to release.
+    """What a fit will release.
 
     Parameters
     ----------
     by : str
-        Who spends, for the ledger; archives do not keep it.
+        The model or test that spends, for the ledger. Archives do not store it.
     mechanism : str
-        What is released, as a summary prints it.
+        Name of the mechanism in a summary.
     method : str
-        The key by which inference finds how to read the release.
+        The key by which inference selects a reader of the release.
     epsilon, delta : float
         The guarantee of all parts together, per unit.
     parts : mapping of str to PartPlan
@@ -86,7 +86,7 @@ class Plan:
     settings : mapping of str to float, str or bool
         Public constants and choices of the method.
     rho : float or None
-        Zero-concentrated privacy of all parts together, where it is known.
+        Zero-concentrated privacy of all parts together, if it is known.
     """
 
     by: str
@@ -106,7 +106,7 @@ class Plan:
 @immutable
 @dataclass(frozen=True, slots=True)
 class Perturbation:
-    """Public numbers of one objective perturbation, which the settings of its plan hold."""
+    """Public numbers of one objective perturbation, stored in the settings of its plan."""
 
     gamma: float
     scale: float
@@ -125,6 +125,6 @@ class Perturbation:
     @classmethod
     def of(cls, plan: Plan) -> Perturbation:
         """Read the numbers back from a plan."""
-        # the settings hold the objective, the part the noise of the output
+        # the settings contain the objective, the part contains the noise of the output
         gamma, scale, cell, tolerance = map(plan.number, _OBJECTIVE)
         return cls(gamma, scale, cell, tolerance, plan.parts[WORTHS])

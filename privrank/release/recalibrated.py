@@ -22,10 +22,7 @@ ROOM = 1e-6
 """Relative room for other versions of the numerics that calibrated the noise."""
 
 
-FALLBACK = "fallback"
-
-
-_WHOLE_PARTS = (names.ORDER, names.PAIR_COUNTS, names.CONCERNED, names.QUERIES, FALLBACK)
+_WHOLE_PARTS = (names.ORDER, names.PAIR_COUNTS, names.CONCERNED, names.QUERIES, names.FALLBACK)
 
 
 _DISTRIBUTIONS: dict[type, NoiseName] = {

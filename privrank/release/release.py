@@ -1,7 +1,7 @@
-"""What leaves the data: public facts and noisy integers, and their archival form.
+"""Releases: public facts and noisy integers, and their archival form.
 
-A :class:`Release` is all that inference ever sees. Its JSON form rebuilds it exactly. Errors
-after the budget was spent are raised with it, as a :class:`FitError`.
+Inference uses a :class:`Release` and nothing else. Its JSON form restores it exactly. An error
+after the budget has been spent is raised as a :class:`FitError`, which contains the release.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -41,7 +42,7 @@ _NOISES: dict[str, type[Noise]] = {
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleasedPart:
-    """One released statistic: its noisy values, and all that is public about its noise.
+    """One released statistic: its noisy values and the public facts about its noise.
 
     Parameters
     ----------
@@ -50,9 +51,9 @@ class ReleasedPart:
     distribution : Noise or None
         Distribution of the noise, in lattice steps.
     sensitivity : int
-        How far one unit moves the statistic, as the noise measures it.
+        Sensitivity of the statistic, in the norm of the noise.
     epsilon : float
-        What this part spent.
+        Epsilon of this part.
     step : float
         Size of one lattice step in the statistic's own unit.
 
@@ -99,7 +100,9 @@ class ReleasedPart:
         0.0102
         """
         if not isinstance(self.distribution, DiscreteLaplace):
-            raise ValueError("release must have discrete Laplace noise, and this one has another.")
+            raise ValueError(
+                "release must have discrete Laplace noise, but its noise has another distribution."
+            )
         return self.distribution
 
     def to_record(self) -> dict[str, Any]:
@@ -119,6 +122,16 @@ class ReleasedPart:
         }
 
 
+@lru_cache(maxsize=8)
+def _parts(release: Release) -> dict[str, ReleasedPart]:
+    """Return the released statistics, made once for a release."""
+    return {
+        name: ReleasedPart(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
+        for name, values in release.values.items()
+        for plan in [release.plan.parts[name]]
+    }
+
+
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
@@ -127,23 +140,23 @@ class Release:
     Parameters
     ----------
     plan : Plan
-        What was to be released, with its calibrated noise.
+        The plan of the release, with its calibrated noise.
     survey : Design or Sample
         Public facts of the survey.
     source : {"secure", "seeded", "none", "respondents"}
-        Where the noise came from; ``"none"`` is the non-private run, ``"respondents"`` the local
-        model, in which answers were randomised on the respondents' devices.
+        Source of the noise; ``"none"`` is the non-private run, ``"respondents"`` the local model,
+        in which answers were randomised on the respondents' devices.
     values : mapping of str to ndarray of int64
         The noisy statistics, in lattice steps.
     tie_break : tuple of int
         A uniform permutation of the items, drawn with the noise, that decides between equal values
-        where an order has to be strict.
+        if an order must be strict.
     found : mapping of str to float
-        Numbers found in the noisy statistics, such as how far an order is proven; NaN where they
-        do not tell.
+        Numbers computed from the noisy statistics, such as how far an order is proven; NaN if they
+        are unknown.
     link : Link
-        Link of the model of paired comparisons, a public choice. Archives name it; one of the
-        user's own cannot be rebuilt from its name and has to be given again.
+        Link of the model of paired comparisons, a public choice. Archives store its name. A custom
+        link cannot be restored from its name and must be passed again.
 
     See Also
     --------
@@ -202,7 +215,7 @@ class Release:
 
     @property
     def mechanism(self) -> str:
-        """What was released, as a summary prints it.
+        """Name of the mechanism in a summary.
 
         Examples
         --------
@@ -245,11 +258,7 @@ class Release:
         >>> (part.step * part.values).round(1)
         array([ 95.8, -47.8,  39.9, -87.9])
         """
-        return {
-            name: ReleasedPart(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
-            for name, values in self.values.items()
-            for plan in [self.plan.parts[name]]
-        }
+        return dict(_parts(self))
 
     @property
     def design(self) -> Design:
@@ -267,8 +276,8 @@ class Release:
         """
         if not isinstance(self.survey, Design):
             raise ValueError(
-                f"release must be of paired comparisons, as PrivateBTL and PrivateTopK make them, "
-                f"and this one is of {self.survey.kind}."
+                "release must be from paired comparisons (PrivateBTL or PrivateTopK), but this "
+                f"one is from {self.survey.kind}."
             )
         return self.survey
 
@@ -289,7 +298,7 @@ class Release:
         """
         if not isinstance(self.survey, Sample):
             raise ValueError(
-                "release must be of rankings or choices, and this one is of paired comparisons."
+                "release must be from rankings or choices, but this one is from paired comparisons."
             )
         return self.survey
 
@@ -328,7 +337,7 @@ class Release:
         """
         if not isinstance(record, Mapping) or record.get("schema") != SCHEMA:
             raise ValueError(f"record must be of the form {SCHEMA!r}.")
-        # who spent is the ledger's matter; all else of the plan is in the record
+        # the ledger records who spent; the rest of the plan is in this record
         plan = Plan(
             by="an archive",
             mechanism=record["mechanism"],
@@ -383,7 +392,7 @@ class Release:
 
     @classmethod
     def verified(cls, record: Any, link: Link | None) -> Release:
-        """Rebuild an archived release; refuse a record of something else, or one no fit made.
+        """Rebuild an archived release, and refuse a record that no fit can have produced.
 
         Examples
         --------
@@ -393,8 +402,8 @@ class Release:
         form = record.get("schema") if isinstance(record, Mapping) else None
         if isinstance(form, str) and form != SCHEMA and form.startswith(SCHEMA.split("/")[0]):
             raise ValueError(
-                f"text holds a release of the form {form[:40]!r}, and this version of privrank has "
-                f"{SCHEMA!r}: read it with the version that wrote it."
+                f"text contains a release of the form {form[:40]!r}, but this version of privrank "
+                f"reads {SCHEMA!r}. Read the text with the version that wrote it."
             )
         chosen = archived_link(record, link)
         try:
@@ -416,26 +425,26 @@ def check_release(release: object) -> None:
     """Refuse what is not a :class:`Release`."""
     if not isinstance(release, Release):
         raise TypeError(
-            f"release must be a privrank.Release, got {type(release).__name__}: take the release "
-            f"of a result, as in result.release."
+            f"release must be a privrank.Release, got {type(release).__name__}. Pass the release "
+            "of a result, result.release."
         )
 
 
 def archived_link(record: object, link: Link | None) -> Link:
     """Return the link of an archived release: the built-in one it names, or the user's own."""
     name = record.get("link", LOGIT.name) if isinstance(record, Mapping) else LOGIT.name
-    # a built-in link is its name; of the user's own only the name is known, so it comes again
+    # the name identifies a built-in link; a custom link must be passed again
     if link is None:
         if name not in (known.name for known in BUILT_IN):
             raise ValueError(
-                f"link= must be given for this archive: it was made with a link of the user's own, "
-                f"{name!r}, of which an archive holds the name only."
+                f"link= must be given for this archive. It was made with a custom link, {name!r}, "
+                "and an archive stores only the name of a custom link."
             )
         return find(name)
     if find(link).name != name:
         raise ValueError(
-            f"link must be the archive's own, {name!r}, got {find(link).name!r}: leave link= out "
-            f"unless it is a privrank.Link of yours."
+            f"link must be the link of the archive, {name!r}, got {find(link).name!r}. Leave "
+            "link= out unless you defined your own privrank.Link."
         )
     return find(link)
 
@@ -449,7 +458,7 @@ def distribution_name(noise: Noise | None) -> str:
 
 def _whole(record: object) -> IntArray:
     """Return archived values, which are whole numbers, though other software may write 1.0."""
-    # beyond 2^53 floats skip whole numbers, and what other software wrote may be another one
+    # floats above 2^53 skip whole numbers, so a number rewritten by other software may differ
     values = np.asarray(record)
     whole = values.dtype.kind in "if" and (values == np.rint(values)).all()
     if not whole or (values.dtype.kind == "f" and not (np.abs(values) < 2**53).all()):
@@ -482,9 +491,9 @@ def _read(value: Any) -> Any:
 
 
 class FrameChanged(ValueError):
-    """A later pass over a frame on a cluster has not given the rows of the first pass.
+    """A later pass over a frame on a cluster did not return the rows of the first pass.
 
-    Its message holds no data, so a `FitError` may quote it.
+    Its message contains no data, so a `FitError` may quote it.
     """
 
 
@@ -537,12 +546,12 @@ class FitError(Exception):
 
 
 def fit_error_guard(compute: Callable[[], T], release: Release | None, reader: str) -> T:
-    """Return what a function computes, or raise its failure as a `FitError` with the release.
+    """Return the value of a function, or raise its failure as a `FitError` with the release.
 
-    Every public fit draws, measures a second stage and computes its result in such a call: once
-    epsilon is spent anything may fail, but the user can always read what was released. The error
-    is raised after the first one was dealt with, so that neither its text nor its traceback, which
-    may hold answers, is left in a context. Interruptions pass as they are.
+    Every public fit draws, measures a second stage and computes its result in such a call. If a
+    step fails after epsilon has been spent, the user can still read what was released. The error is
+    raised after the first one has been handled. Neither the text nor the traceback of the first
+    error, which may contain answers, remains in its context. Interruptions pass as they are.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ covariate values. Categorical covariates cut the units into *cells*; numeric one
 by their bounds, enter as *monomials* u_1^e_1 u_2^e_2 ... with exponents 0 or 1. The *rows* of the
 released statistic are the cells times the monomials: row (c, e) is the sum over the units of cell c
 of the monomial times the unit's net wins. Every column of the model matrix is a linear combination
-of rows, so that all models with these covariates can be fitted to the same statistic.
+of rows. Therefore all models with these covariates can be fitted to the same statistic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Origin = Literal["observed", "declared", "equal", "proportional", "unknown", "re
 SampleKind = Literal["rankings", "choices"]
 
 ASSERTED = ("equal", "proportional", "unknown")
-"""Origins of pair counts that nobody counted or declared one by one."""
+"""Origins of pair counts that were neither counted nor declared one by one."""
 
 FINENESS = 2**20
 """Lattice steps per unit of a scaled numeric covariate."""
@@ -43,13 +43,13 @@ MAX_PAIRED_ITEMS = 200
 """Items up to which the design effects of all differences are compared: about a second."""
 
 MAX_NUMBERS = 2**23
-"""Weights up to which they are, too."""
+"""Number of weights up to which they are compared."""
 
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariates:
-    """What is public about the covariates of a model.
+    """The public facts about the covariates of a model.
 
     Parameters
     ----------
@@ -180,14 +180,14 @@ def scaled_position(values: FloatArray, low: float, high: float) -> IntArray:
 def powers_of(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntArray:
     """Return the monomials of scaled values, in lattice steps, shape (patterns, monomials).
 
-    A product is rounded to the lattice after each factor, so that it never leaves [-1, 1].
+    A product is rounded to the lattice after each factor and therefore stays in [-1, 1].
     """
     unit = FINENESS if position.shape[1] else 1
     table = np.full((len(position), len(monomials)), unit, dtype=np.int64)
     for column, exponents in enumerate(monomials):
         for name, exponent in enumerate(exponents):
             if exponent:
-                # both are at most 2^20 in size, so that the product is exact
+                # both are at most 2^20 in size, so the product is exact
                 table[:, column] = np.rint(table[:, column] * position[:, name] / FINENESS)
     return table
 
@@ -255,7 +255,7 @@ class Design:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared). A test uses one of them, drawn by lot;
+        Rows a respondent may contribute (declared). A test uses one of them, drawn at random;
         aggregations use their mean.
     distinct_pairs : bool
         Whether a respondent compares each pair at most once (declared).
@@ -264,8 +264,8 @@ class Design:
     kind : {"public", "private"}
         Whether who compared which pairs is public.
     pairs : PairCounts or None
-        Public comparisons per pair; None when they have to be released. With covariates, under a
-        public design, per pattern and pair: item i with pattern s has the number s m + i.
+        Public comparisons per pair; None if they must be released. With covariates, under a public
+        design, per pattern and pair: item i with pattern s has the number s m + i.
     covariates : Covariates or None
         The linear predictor, where the model has covariates.
     excess : {"refuse", "sample"}
@@ -344,7 +344,7 @@ class Design:
     def varied(self) -> bool:
         """Whether who compared which pairs varies between surveys as respondents do.
 
-        Then a respondent's net wins vary with the pairs, too, which the fit allows for by the
+        Then a respondent's net wins vary with the pairs as well. The fit accounts for this by the
         comparisons of each pair, released or declared. Not so where these are only asserted to be
         equal or proportional; fits with covariates take who compared what as given.
 
@@ -448,7 +448,7 @@ class Sample:
     unit : {"row", "respondent"}
         What one unit is.
     max_rows : int
-        Rows a respondent may contribute (declared). A test uses one of them, drawn by lot;
+        Rows a respondent may contribute (declared). A test uses one of them, drawn at random;
         aggregations use their mean.
     groups : tuple of (str, int or None)
         Names and numbers of units of the samples that are compared; empty where there is one.

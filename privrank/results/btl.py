@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
+from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.estimate import WorthEstimate
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import LOGIT, Link
 from privrank.distributions.simulate import PlackettLuce, generator
 from privrank.hypotheses.ranksets import shared_ranks
@@ -129,13 +130,15 @@ class BTLResult(Result):
 
     @cached_result
     def _display(self) -> FloatArray:
-        return readonly_copy(self._equations().within(display(self.release.design)), np.float64)
+        return readonly_copy(
+            self._equations().components.within(display(self.release.design)), np.float64
+        )
 
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
         """Return numbers by shown coefficient, missing where these are not identified."""
         index = pd.Index(self._names, name="item" if self._plain else "term")
         series = pd.Series(np.array(values), index=index, name=name)
-        if self._equations().member is not None:
+        if self._equations().components.projection is not None:
             # a row of zeros shows a coefficient that the released comparisons do not identify
             series = series.where(np.asarray(self._display().any(axis=1)), np.nan)
         return series
@@ -168,7 +171,7 @@ class BTLResult(Result):
         >>> result.estimator
         'maximum likelihood'
         """
-        return self._equations().estimator
+        return self._equations().fitted.estimator
 
     @property
     def penalty(self) -> float | Literal["auto"]:
@@ -571,7 +574,9 @@ class BTLResult(Result):
         >>> result.components
         (('crimRate', 'position', 'socBurd', 'culture'),)
         """
-        return tuple(tuple(self.items[k] for k in part) for part in self._equations().components)
+        return tuple(
+            tuple(self.items[k] for k in part) for part in self._equations().components.groups
+        )
 
     def _map(self, at: At, *, every: bool = False) -> FloatArray:
         design = self.release.design
@@ -582,7 +587,9 @@ class BTLResult(Result):
 
     def _values(self, at: At) -> FloatArray:
         """Return the worths alone, which need no covariance."""
-        return matvec(self._equations().projected(self._map(at)), self.estimate.coefficients)
+        return matvec(
+            self._equations().components.project(self._map(at)), self.estimate.coefficients
+        )
 
     def worths(self, at: At = None) -> pd.DataFrame:
         """Return the worths of each group.
@@ -649,7 +656,11 @@ class BTLResult(Result):
 
     def _several(self, worths: FloatArray) -> list[IntArray]:
         """Return the parts of more than one item, unless one is all there is."""
-        return [part for part in self._equations().components if len(part) > 1 or len(worths) == 1]
+        return [
+            part
+            for part in self._equations().components.groups
+            if len(part) > 1 or len(worths) == 1
+        ]
 
     def rank_conf_int(self, alpha: float | None = None, *, at: At = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks, columns ``lower`` and ``upper``.
@@ -735,7 +746,7 @@ class BTLResult(Result):
         shown = predictors_of(frame, self.release.design)
         inference = self._inference()
         t = shown @ self.estimate.coefficients
-        t = np.where(inference.equations.identifies(shown), t, np.nan)
+        t = np.where(inference.equations.components.identifies(shown), t, np.nan)
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
         sides = {probability_name([self.release]): t, "lower": lower, "upper": upper}
         probabilities = {name: self.link.probability(side) for name, side in sides.items()}
@@ -785,7 +796,7 @@ class BTLResult(Result):
         >>> round(test.statistic, 1), test.df, test.pvalue < 0.01
         (20.1, 3, True)
         """
-        inside = self._equations().within(self._map(at))
+        inside = self._equations().components.within(self._map(at))
         return HypothesisTest.of(self._inference(), self.items, inside, np.zeros(len(inside)))
 
     def elo(self, base: float = 1500.0, at: At = None) -> pd.DataFrame:
@@ -924,7 +935,7 @@ class BTLResult(Result):
             return self._cautioned(frame)
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks hold within a component: the largest comes first, each in the order of its ranks
-        parts = sorted(self._equations().components, key=len, reverse=True)
+        parts = sorted(self._equations().components.groups, key=len, reverse=True)
         sorted_parts = [frame.iloc[part].sort_values("rank", kind="stable") for part in parts]
         return self._cautioned(pd.concat(sorted_parts))
 
@@ -967,9 +978,8 @@ class BTLResult(Result):
         return plots.group_worths(
             self.worths(),
             [factor for factor, _ in facts.factors],
-            self.alpha,
+            f"{plots.worth_label(name)}, {plots.interval_words(self.alpha)}",
             heading,
-            plots.worth_label(name),
             seeded=seeded,
             ax=ax,
         )

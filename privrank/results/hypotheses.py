@@ -14,9 +14,9 @@ import pandas as pd
 from scipy.special import chdtrc, ndtri
 
 from privrank.bradley_terry.contrasts import joint_test, standard_errors
-from privrank.bradley_terry.estimate import WorthEstimate
+from privrank.bradley_terry.equations import ScoreEquations
+from privrank.bradley_terry.estimate import WorthEstimate, objective
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.release.names import TIES
 from privrank.release.release import Release
@@ -217,9 +217,9 @@ def fitted_rows(equations: ScoreEquations, display: FloatArray, weights: FloatAr
     comparison of items of two parts stays one that the release does not identify.
     """
     rows = weights @ display
-    inside = weights @ equations.within(display)
+    inside = weights @ equations.components.within(display)
     alone = np.count_nonzero(weights, axis=1) == 1
-    known = equations.identifies(rows) | (alone & inside.any(axis=1))
+    known = equations.components.identifies(rows) | (alone & inside.any(axis=1))
     return np.where(known[:, None], inside, rows)
 
 
@@ -233,7 +233,7 @@ def t_test(
     weights, constants = hypothesis
     rows = fitted_rows(inference.equations, display, weights)
     constants = constants.ravel()
-    known = inference.equations.identifies(rows)
+    known = inference.equations.components.identifies(rows)
     return ContrastTests(
         names=equation_names(hypothesis, names),
         effect=np.where(known, rows @ inference.fitted.coefficients, np.nan),
@@ -414,8 +414,7 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
             "with epsilon=numpy.inf, or test with wald_test_terms()."
         )
     t = equations.linear.predict(b)
-    loss = equations.loss
-    score = equations.target
+    (score, loss) = objective(equations)
     if equations.tied:  # with as many ties as there were, also where there is no finite fit
         score = np.append(score[:-1], release.parts[TIES].values[0])
         return float(score @ b - loss.value(t))
@@ -439,7 +438,7 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
         for release, equations, fitted in (larger, smaller)
     ]
     for _, equations, fitted in (larger, smaller):
-        if np.any(fitted.ridge) or equations.estimator != "maximum likelihood":
+        if np.any(fitted.ridge) or equations.fitted.estimator != "maximum likelihood":
             raise ValueError(
                 "restricted and the larger model must be fits of maximum likelihood: fit both with "
                 "penalty=0, from answers in which no item won or lost all its comparisons."

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
+from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import pair_predictors
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import intervals
 from privrank.release.release import Release
 from privrank.release.survey import Design
@@ -71,8 +71,8 @@ def probability_table(
     """Return the matrix of probabilities, row over column, missing where not identified."""
     names = list(release.design.items)
     difference = worths[:, None] - worths
-    if equations.member is not None:
-        known = equations.together | np.eye(len(names), dtype=bool)
+    if equations.components.projection is not None:
+        known = equations.components.together | np.eye(len(names), dtype=bool)
         difference = np.where(known, difference, np.nan)
     return pd.DataFrame(release.link.probability(difference), names, names)
 
@@ -116,7 +116,7 @@ def shares_of(worths: FloatArray, parts: Sequence[IntArray]) -> FloatArray:
 
 def worth_columns(inference: Inference, table: FloatArray, alpha: float) -> dict[str, FloatArray]:
     """Return worths with their errors and limits, given the map from coefficients to these."""
-    inside = inference.equations.within(table)
+    inside = inference.equations.components.within(table)
     lower, upper = intervals(inference, inside, alpha)
     # a worth that no released comparison identifies has a row of zeros
     known = np.where(inside.any(axis=1), 1.0, np.nan)
@@ -166,7 +166,7 @@ def quasi_table(worths: Worths) -> pd.DataFrame:
     if len(items) < 3:
         raise ValueError("quasi standard errors need at least three items.")
     table = np.full((len(items), 4), np.nan)
-    for part in worths.inference.equations.components:
+    for part in worths.inference.equations.components.groups:
         inside = worths.covariance[np.ix_(part, part)]
         if len(part) > 1:
             table[part, 0] = worths.values[part]

@@ -262,7 +262,8 @@ def worth_label(link: str) -> str:
     return "worth (log-odds, mean 0)" if link == "logit" else f"worth ({link} scale, mean 0)"
 
 
-def _level(alpha: float) -> str:
+def interval_words(alpha: float) -> str:
+    """Return what a figure calls intervals of this level, such as "95% interval"."""
     return f"{100 * (1 - alpha):g}% interval"
 
 
@@ -276,7 +277,7 @@ def worth(
     ax: Axes | None = None,
 ) -> Figure:
     """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
-    level = _level(alpha)
+    level = interval_words(alpha)
     if not np.allclose(frame["std_err"], frame["sampling"], equal_nan=True):
         half = -ndtri(alpha / 2) * frame["sampling"]
         ends = frame["worth"] - half, frame["worth"] + half
@@ -290,9 +291,8 @@ def worth(
 def group_worths(
     frame: pd.DataFrame,
     factors: list[str],
-    alpha: float,
+    label: str,
     caption: str,
-    what: str,
     *,
     pooled: bool = False,
     reference: float = 0.0,
@@ -301,7 +301,7 @@ def group_worths(
 ) -> Figure:
     """Draw the worths of the groups that `factors` name side by side; `frame` is ``worths()``.
 
-    `what` names the horizontal axis, which has a line at `reference`. If the first group is
+    `label` names the horizontal axis, which has a line at `reference`. If the first group is
     `pooled` from the others it is a black diamond, and they are grey.
     """
     items = list(dict.fromkeys(frame["item"]))
@@ -309,14 +309,14 @@ def group_worths(
     labels = list(dict.fromkeys(groups))
     ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
-    for place, label in enumerate(labels):
+    for place, name in enumerate(labels):
         color, marker = _style(place, pooled)
-        part = frame[[group == label for group in groups]]
+        part = frame[[group == name for group in groups]]
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=color, lw=1.6)
-        ax.scatter(part["worth"], at, color=color, marker=marker, s=30, zorder=3, label=label)
+        ax.scatter(part["worth"], at, color=color, marker=marker, s=30, zorder=3, label=name)
     heading = "" if pooled else ", ".join(factors)
-    return _finish(ax, caption, f"{what}, {_level(alpha)}", factors=heading, seeded=seeded)
+    return _finish(ax, caption, label, factors=heading, seeded=seeded)
 
 
 def win_rates(
@@ -337,7 +337,7 @@ def win_rates(
         names=(f"selected (top {int(frame['selected'].sum())})", "not selected"),
         chosen=frame["selected"].to_numpy(dtype=bool),
     )
-    label = f"{target} ({_level(alpha)})" if frame["lower"].notna().any() else target
+    label = f"{target} ({interval_words(alpha)})" if frame["lower"].notna().any() else target
     return _finish(ax, caption, label, seeded=seeded)
 
 
@@ -461,7 +461,7 @@ def differences(
         0.0,
         names=("interval excludes 0", "interval includes 0"),
         chosen=frame["clear"].to_numpy(dtype=bool),
-        label=f"simultaneous {_level(alpha)}",
+        label=f"simultaneous {interval_words(alpha)}",
     )
     # the group of the lower mean rank prefers an item, that of the larger share chose it
     unit = "share" if kind == "choices" else "mean rank"

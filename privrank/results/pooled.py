@@ -595,9 +595,8 @@ class PooledResult(Summarised):
         return plots.group_worths(
             pd.concat(parts),
             ["release"],
-            self.alpha,
+            f"{what}, {plots.interval_words(self.alpha)}",
             f"Pooled {heading} ({len(self.results)} releases, {spent} {self.epsilon:g})",
-            what,
             pooled=True,
             reference=reference,
             seeded=any(result.release.source == "seeded" for result in self.results),

@@ -112,7 +112,7 @@ def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray,
     pooled = facts.linear.predict(share.b)
     more = ((0, 0), (0, len(share.b) - facts.items))
     edges = facts.linear.predict(share.b + np.pad(moved, more))
-    expected = (along * facts.function.mean(edges)) @ facts.released_count
+    expected = (along * facts.function.mean(edges)) @ facts.by_edge(facts.released)
     # errors in pair counts do more, or less, to them than at the pooled worths
     noise = (
         quadratic(own, share.noise)

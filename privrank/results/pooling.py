@@ -66,16 +66,17 @@ from scipy.linalg import helmert
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from privrank.bradley_terry.dependence import degrees_of_freedom, floored, single_contrasts
+from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.errors import ScoreErrors
-from privrank.bradley_terry.estimate import score_covariance
+from privrank.bradley_terry.estimate import response_covariance, score_covariance
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import ridge_product
-from privrank.bradley_terry.score import ScoreEquations
 from privrank.bradley_terry.scoretests import ScoreTests
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
+from privrank.release.names import WORTHS
 from privrank.results.pooledtests import Share, pooled_tests
 from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.solvers import find_root, inverse, solve_each
@@ -467,18 +468,18 @@ def worth_source(inference: Inference) -> Source:
     release = inference.release
     linear = facts.linear
     basis = np.asarray(helmert(facts.items))
-    added = facts.response_covariance
+    added = response_covariance(facts)
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
         b = _at_worths(facts, basis.T @ point[0])
         # what the counts, as released, lead to expect at these worths, and what was scored
         mean = facts.function.mean(linear.predict(b))
-        residual = facts.score - linear.scores(facts.released_count * mean)
+        residual = facts.score - linear.scores(facts.by_edge(facts.released) * mean)
         slope = facts.information(b)
         noise = facts.noise_covariance(b) + added
-        if facts.output_variance > 0:
+        if WORTHS in release.parts:
             hessian = slope + ridge_product(inference.fitted.ridge, linear.identity)
-            noise = noise + facts.output_variance * (hessian @ hessian)
+            noise = noise + release.parts[WORTHS].noise_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
         # how ties go with net wins is not measured, but bounded in the covariance
         moments = None if facts.tied else single_contrasts(facts, release, b)
@@ -513,7 +514,9 @@ def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
 
     def beyond(tie: float) -> float:
         mean = facts.function.mean(facts.linear.predict(np.append(worths, tie)))
-        return float(facts.linear.scores(facts.released_count * mean)[-1] - facts.score[-1])
+        return float(
+            facts.linear.scores(facts.by_edge(facts.released) * mean)[-1] - facts.score[-1]
+        )
 
     return find_root(beyond, -_LARGEST_TIE, _LARGEST_TIE)
 

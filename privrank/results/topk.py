@@ -10,12 +10,13 @@ import pandas as pd
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import degrees_of_freedom
+from privrank.bradley_terry.equations import ScoreEquations, degree_error
 from privrank.bradley_terry.errors import to_normal
 from privrank.bradley_terry.paircounts import uncounted
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.plan import equivalent_variance
+from privrank.release.names import SIDES
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
 from privrank.results.base import Result, cached_result
@@ -139,8 +140,7 @@ class TopKResult(Result):
 
     @cached_result
     def _facts(self) -> ScoreEquations:
-        facts = score_equations(self.release)
-        return replace(facts, score=readonly_copy(facts.score, np.float64))
+        return score_equations(self.release)
 
     @cached_result
     def _known(self) -> BoolArray:
@@ -164,10 +164,11 @@ class TopKResult(Result):
         themselves, the noise of a is among errors of counts.
         """
         facts = self._facts()
-        if facts.sides == 1:
-            return np.asarray(facts.item_step / self.scale)
+        step = 0.5 * facts.by_item.step
+        if SIDES not in facts.terms:
+            return np.asarray(step / self.scale)
         rate = 0.5 if self._by_net else estimate
-        return np.asarray(2.0 * np.hypot(rate, 1.0 - rate) * facts.item_step / self.scale)
+        return np.asarray(2.0 * np.hypot(rate, 1.0 - rate) * step / self.scale)
 
     @cached_result
     def _cells(self) -> FloatArray:
@@ -175,7 +176,8 @@ class TopKResult(Result):
 
         To those of estimates, on the diagonal, and of their differences.
         """
-        noise = self._facts().pair_noise(np.zeros(len(self.items)))
+        facts = self._facts()
+        noise = facts.noise_covariance(np.zeros(facts.items), facts.pair_terms)
         return readonly_copy(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
 
     @cached_result
@@ -187,8 +189,8 @@ class TopKResult(Result):
 
     def _unit_variance(self) -> float:
         """Return the variance of noise that weighs 1, of which only differences count."""
-        facts = self._facts()
-        return equivalent_variance(facts.item_distribution, facts.sides * facts.items)
+        noise = self._facts().by_item
+        return noise.variance / noise.step**2
 
     def _count_errors(self, estimate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released counts add to these win rates.
@@ -197,10 +199,10 @@ class TopKResult(Result):
         the noise that was planned to be the smaller one.
         """
         facts = self._facts()
-        if self._by_net or facts.sides == 2:
+        if self._by_net or SIDES in facts.terms:
             return np.zeros(facts.items)
         # rate = 1/2 + net / (2 degree)
-        return np.asarray((facts.degree_error * (estimate - 0.5) / self.degrees) ** 2)
+        return np.asarray((degree_error(facts) * (estimate - 0.5) / self.degrees) ** 2)
 
     @property
     def design_effect(self) -> float:
@@ -235,7 +237,7 @@ class TopKResult(Result):
         weights = first**2 + (0.0 if second is None else second**2)
         total = np.sqrt(sd**2 + self._unit_variance() * weights)
         size = total * to_normal(x / total, degrees_of_freedom(self.release))
-        return noisy_tail(self._facts().item_distribution, size, sd, first, second)
+        return noisy_tail(self._facts().by_item.distribution, size, sd, first, second)
 
     def _tail_at(self, estimate: float | FloatArray) -> FloatArray:
         """Return the p-values of the estimates when their true values are these."""
@@ -554,7 +556,7 @@ class TopKResult(Result):
         if self._uncounted:
             return said("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
-        several = [part for part in facts.components if len(part) > 1]
+        several = [part for part in facts.components.groups if len(part) > 1]
         return [
             *worthtable.part_notes(design, several),
             *said("uncounted items", names, names=", ".join(names)),
@@ -643,7 +645,7 @@ class TopKResult(Result):
         if self._by_net:
             return said("by net wins", not self._uncounted)
         unknown = self.release.design.unknown
-        together = self._facts().sides == 2
+        together = SIDES in self._facts().terms
         return [
             *said("by wins and losses", unknown and together),
             *said("by nets and counts", unknown and not together),
@@ -685,7 +687,7 @@ class TopKResult(Result):
         known = self._known()
         # how items of two components compare is not stated, nor are opponents known of wins alone
         counted = np.isfinite(self.effects[known]).any() and facts.matching is None
-        connected = sum(len(part) > 1 for part in facts.components) <= 1
+        connected = sum(len(part) > 1 for part in facts.components.groups) <= 1
         if self._by_net or not (counted and connected):
             return []
         met = facts.pairs.table(len(self.items))[np.ix_(known, known)]

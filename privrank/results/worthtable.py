@@ -12,15 +12,16 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privrank.bradley_terry.contrasts import own_and_between
+from privrank.bradley_terry.equations import ScoreEquations, released_total
 from privrank.bradley_terry.estimate import WorthEstimate, nominal_information
 from privrank.bradley_terry.inference import attainable
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.paircounts import MAX_ERROR, Matching, pair_counts
-from privrank.bradley_terry.score import ScoreEquations, score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import MIN_ITEMS_MATCHED
-from privrank.release.names import MOMENTS, PAIR_COUNTS
+from privrank.release.names import GROUP_ANSWERS, MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
@@ -191,7 +192,7 @@ def _cost_notes(result: BTLResult) -> list[str]:
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
     errors = result._inference().errors
     first, second = np.triu_indices(len(some), 1)
-    noise = facts.pair_noise(result.estimate.coefficients)
+    noise = facts.noise_covariance(result.estimate.coefficients, facts.pair_terms)
     counts = propagate(errors.response[some], noise)
     total = errors.total[np.ix_(some, some)]
     parts = [own_and_between(part)[first, second] for part in (counts, total)]
@@ -300,14 +301,14 @@ def fit_warnings(
     plain = equations.covariates is None
     matching = equations.matching
     why = WITHIN_NOISE if matching is None else ROUGH_COUNTS
-    messages = part_notes(release.design, equations.components, why)
-    whole = len(equations.components) == 1
+    messages = part_notes(release.design, equations.components.groups, why)
+    whole = len(equations.components.groups) == 1
     alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
     messages += said("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
     few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
     messages += said("few respondents", few, fewest=MIN_CLUSTERS)
-    if len(equations.components) == equations.items:  # nothing is shown that could be wrong
+    if len(equations.components.groups) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
     messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
@@ -327,7 +328,7 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstim
     ridge = fitted.worths_ridge(release.design)
     # of worths the ridge is one number, and so is the information at equal worths and counts
     if not isinstance(ridge, np.ndarray):
-        nominal = nominal_information(equations.items, equations.total, equations.fitted)
+        nominal = nominal_information(equations.items, released_total(equations), equations.fitted)
         most = ridge / nominal if nominal > 0 else math.inf
     else:
         curvature = equations.fitted.mean_curvature * equations.pairs.count
@@ -338,7 +339,11 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstim
         information = linear.information(np.asarray(curvature))
         p = len(ridge)
         # what is not identified is not shown
-        known = linear.identity if equations.known is None else equations.known[:p, :p]
+        known = (
+            linear.identity
+            if equations.components.projection is None
+            else equations.components.projection[:p, :p]
+        )
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
@@ -367,7 +372,7 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
     weak = np.zeros(equations.items, dtype=bool)
     for side, _ in hardly_identified(equations):
         inside = side > 0
-        others = equations.together[np.argmax(inside)] & ~inside
+        others = equations.components.together[np.argmax(inside)] & ~inside
         weak |= inside if inside.sum() <= others.sum() else others
     names = ", ".join(design.items[k] for k in np.flatnonzero(weak))
     return said("hardly identified", names, names=names)
@@ -376,7 +381,7 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
 def _rough_notes(equations: ScoreEquations) -> list[str]:
     """Return the warning that goes with groups of too few answers for the noise of these."""
     facts = equations.covariates
-    error = math.sqrt(equations.group_variance)
+    error = math.sqrt(equations.variance(GROUP_ANSWERS))
     if facts is None or error == 0.0:
         return []
     rough = [

@@ -1,4 +1,4 @@
-"""Arrays and objects that stay as they are, all rankings of few items, and batches of rows."""
+"""Read-only arrays, immutable objects, all rankings of a few items, and batches of rows."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ AnyArray = NDArray[Any]
 Class = TypeVar("Class", bound=type)
 
 CELLS = 2**22
-"""Numbers held at a time: large samples are worked on in batches of rows."""
+"""Numbers in memory at a time: large samples are processed in batches of rows."""
 
 
 def readonly_copy(values: Any, dtype: Any) -> NDArray[Any]:
-    """Return a read-only array that owns its memory, so that no `base` leads back to data."""
+    """Return a read-only array that owns its memory, so no `base` refers to data."""
     array = np.array(values, dtype=dtype, copy=True)
     array.setflags(write=False)
     return array
 
 
 def readonly(array: FloatArray) -> FloatArray:
-    """Return an array that was made to be kept, read-only; a copy if it is part of another.
+    """Return an array made read-only; a copy if it is part of another array.
 
-    A transpose is all of another, which is made read-only with it.
+    A transpose is a complete array, which is made read-only as well.
     """
     whole = array if array.base is None else array.base
     if not isinstance(whole, np.ndarray) or whole.size != array.size or array.dtype != np.float64:
@@ -43,10 +43,10 @@ def readonly(array: FloatArray) -> FloatArray:
 
 
 def immutable(frozen: Class) -> Class:
-    """Let a frozen dataclass refuse changes in plain words.
+    """Make a frozen dataclass refuse changes with a clear message.
 
-    The methods that ``dataclass(frozen=True, slots=True)`` writes refer to the class as it was
-    before it had slots, so for a name that is no field they fail with a message about ``super``.
+    The methods written by ``dataclass(frozen=True, slots=True)`` refer to the class before it had
+    slots, so for a name that is not a field they fail with a message about ``super``.
     """
     for method in ("__setattr__", "__delattr__"):
         setattr(frozen, method, _refuse)
@@ -56,7 +56,7 @@ def immutable(frozen: Class) -> Class:
 def _refuse(thing: object, name: str, value: object = None) -> NoReturn:
     raise FrozenInstanceError(
         f"{type(thing).__name__} objects are immutable, so {name!r} can be neither set nor "
-        f"deleted. Make a new object instead: for a result, by a new fit or by from_release."
+        f"deleted. Create a new object instead: for a result, by a new fit or by from_release."
     )
 
 
@@ -68,9 +68,10 @@ def orders_of(m: int) -> IntArray:
 
 @cache
 def signs_of_orders(m: int) -> IntArray:
-    """Return for all m! rankings, in that order, the signs of their pairs, 1 where i is ahead of j.
+    """Return the signs of the pairs of all m! rankings, 1 if i is ahead of j.
 
-    Shape (m!, m (m - 1) / 2); the pairs i < j are in lexicographic order.
+    Shape (m!, m (m - 1) / 2), in the order of `orders_of`; the pairs i < j are in lexicographic
+    order.
     """
     ranks = orders_of(m)
     pairs = np.array(list(combinations(range(m), 2)))
@@ -78,7 +79,7 @@ def signs_of_orders(m: int) -> IntArray:
 
 
 def batches(rows: int, columns: int, cells: int = CELLS) -> Iterator[slice]:
-    """Yield slices that cut a sample of `rows` into batches of so many `cells`, at least a row."""
+    """Yield slices that divide `rows` into batches of at most `cells` numbers, at least one row."""
     step = max(1, cells // columns)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))

@@ -1,7 +1,7 @@
-"""Argument checks: one clear sentence each, naming argument, rule and remedy.
+"""Argument checks; messages name the argument, the rule and the remedy.
 
-A message may quote what the caller wrote in the call, a word or a number, by :func:`quoted`. It
-never quotes a cell of the data, also not where data were passed in the place of a word.
+A message may quote a word or number of the call, by :func:`quoted`. It never quotes a cell of the
+data, even if data were passed instead of a word.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from numpy.typing import NDArray
 
 SMALLEST_EPSILON = 1e-9
 LARGEST_EPSILON = 1e9
-"""Outside these the noise, or what is left of it, no longer fits double precision."""
+"""Outside this range the noise, or its difference from the statistic, exceeds double precision."""
 
 Rng = np.random.Generator | None
-"""Where noise comes from: None for the operating system's, a generator for that of a study."""
+"""Source of noise: None for the operating system, a generator for the seeded noise of studies."""
 
 Build = TypeVar("Build", bound=Callable[..., Any])
 
 Ends = Literal["[]", "[)", "(]", "()"]
-"""Which ends belong to an interval: those with square brackets."""
+"""Whether the ends of an interval are included: square brackets include an end."""
 
 LARGEST_COUNT = 2**53
-"""Beyond it double precision does not tell whole numbers apart."""
+"""Largest whole number up to which double precision represents all whole numbers."""
 
 
 class _Unstated:
-    """The default of an argument that has to be stated."""
+    """The default of a required keyword argument."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Say so in the signature."""
+        """Show in the signature that the argument is required."""
         return "<to be stated>"
 
 
@@ -48,7 +48,9 @@ UNSTATED: Any = _Unstated()
 
 
 class PrivrankWarning(UserWarning):
-    """A result to be read with care; said from the release and public facts alone.
+    """Base class for warnings about the reliability of a result.
+
+    Warnings depend on the release and public facts alone.
 
     Examples
     --------
@@ -66,13 +68,13 @@ class PrivrankWarning(UserWarning):
 
 
 def quoted(value: object) -> str:
-    """Return a plain value as it is written in code; of all else, which may be data, the type."""
+    """Return a plain value as in code; for all other values, which may be data, the type."""
     plain = value is None or isinstance(value, str | bool) or is_number(value)
     return repr(value) if plain else type(value).__name__
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a real number; True, False and what no float holds are none."""
+    """Return whether a value is a real number that a float can hold; booleans are not."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return False
     try:
@@ -83,10 +85,10 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def as_list(values: object) -> list[Any] | None:
-    """Return what a sequence, a one-dimensional array or a series holds.
+    """Return the elements of a sequence, a one-dimensional array or a series.
 
-    None for all else: also for texts, for sets and mappings, and for iterators, which can be read
-    once.
+    None for all other values, including texts, sets, mappings, and iterators, which can be consumed
+    only once.
     """
     if (
         not isinstance(values, Iterable)
@@ -98,7 +100,7 @@ def as_list(values: object) -> list[Any] | None:
 
 
 def as_numbers(values: object) -> NDArray[np.float64] | None:
-    """Return a sequence of real numbers as an array; None for all else, texts of numbers too."""
+    """Return a sequence of real numbers as an array; None for other values, including texts."""
     listed = as_list(values)
     if listed is None or not all(map(is_number, listed)):
         return None
@@ -106,7 +108,7 @@ def as_numbers(values: object) -> NDArray[np.float64] | None:
 
 
 def as_array(values: object) -> NDArray[Any]:
-    """Return an array; of lists that differ in length an empty one of objects."""
+    """Return an array; an empty array of objects for lists of different lengths."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -136,7 +138,7 @@ def check_delta(delta: object, name: str = "delta") -> float:
 
 
 def check_extra(name: str, extra: object, epsilon: float) -> float | None:
-    """Return what may be spent on top of `epsilon` as a finite float, None for nothing."""
+    """Return an additional epsilon as a finite float; None if there is none."""
     if extra is None:
         return None
     if math.isinf(epsilon):
@@ -146,12 +148,12 @@ def check_extra(name: str, extra: object, epsilon: float) -> float | None:
         )
     value = check_epsilon(extra, name)
     if math.isinf(value):
-        raise ValueError(f"{name} must be finite, as it is spent in addition to epsilon.")
+        raise ValueError(f"{name} must be finite, because it is spent in addition to epsilon.")
     return value
 
 
 def check_number(name: str, value: object, low: float, high: float, ends: Ends = "[]") -> float:
-    """Return a number of an interval as a float; round brackets leave an end out."""
+    """Return a number in an interval as a float; round brackets exclude an end."""
     fine = is_number(value) and low <= value <= high
     if not fine or (ends[0] == "(" and value == low) or (ends[1] == ")" and value == high):
         raise ValueError(
@@ -179,7 +181,7 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
 
 
 def warn(*messages: str) -> None:
-    """Warn whoever called the package, as from the line that did."""
+    """Emit warnings at the line that called the package."""
     frame = sys._getframe()
     level = 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("privrank."):
@@ -190,18 +192,18 @@ def warn(*messages: str) -> None:
 
 
 def warn_few(name: str, draws: int, alpha: float) -> None:
-    """Warn where so few draws leave no p-value that is small enough for the level."""
+    """Emit a warning if no p-value from so few draws is small enough for the level."""
     if 1.0 / (draws + 1) > alpha:
         warn(
-            f"{name}={draws} cannot reject at level {alpha:g}, as no p-value is below "
-            f"{1.0 / (draws + 1):.3g}: use at least {math.ceil(1.0 / alpha) - 1}."
+            f"{name}={draws} cannot reject at level {alpha:g}, because no p-value is below "
+            f"{1.0 / (draws + 1):.3g}. Use at least {math.ceil(1.0 / alpha) - 1}."
         )
 
 
 def check_choice(name: str, value: object, words: Any, kind: str = "") -> Any:
     """Return `value` if it is one of the words of a tuple or a ``Literal`` alias.
 
-    `kind` is that of the data if it decides on the words.
+    `kind` is the kind of the data, if the allowed words depend on it.
     """
     known = words if isinstance(words, tuple) else get_args(words)
     if not isinstance(value, str) or value not in known:
@@ -235,17 +237,17 @@ def check_rng(rng: object) -> np.random.Generator | None:
 def check_fit(
     epsilon: object, delta: object, alpha: object, rng: object
 ) -> tuple[float, float, float]:
-    """Return epsilon, delta and alpha of a fit; refuse a `rng` that is no generator."""
+    """Return epsilon, delta and alpha of a fit; refuse an invalid `rng`."""
     check_rng(rng)
     return check_epsilon(epsilon), check_delta(delta), check_alpha(alpha)
 
 
 def check_noisy(method: object, epsilon: float, instead: str) -> None:
-    """Refuse a method that releases one random bit, where there is nothing to hide behind it."""
+    """Refuse a method that releases one random bit if epsilon is infinite."""
     if math.isinf(epsilon):
         raise ValueError(
-            f"method={method!r} releases a random bit, which needs a finite epsilon: use "
-            f"method={instead!r} for the non-private test."
+            f"method={method!r} releases a random bit, which needs a finite epsilon. For the "
+            f"non-private test use method={instead!r}."
         )
 
 
@@ -261,8 +263,8 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     listed = as_list(items)
     if listed is None:
         raise TypeError(
-            f"{name} must be a sequence of names, got {type(items).__name__}: list them one by "
-            f"one, in their order."
+            f"{name} must be a sequence of names, got {type(items).__name__}. List the names one "
+            f"by one, in their order."
         )
     names = tuple(listed)
     if not all(isinstance(label, bool | np.bool_) for label in names):
@@ -271,15 +273,14 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
         raise ValueError(f"{name} must hold at least two names, got {len(names)}.")
     if len({seen(label) for label in names}) != len(names):
         raise ValueError(
-            f"{name} must be distinct as they are printed: the same name is listed twice, but for "
-            f"spaces or the type at most (here "
-            f"{' and '.join(sorted({type(label).__name__ for label in names}))}). Rename one."
+            f"{name} must be distinct when printed, but two names differ only in spaces or type "
+            f"(here {' and '.join(sorted({type(label).__name__ for label in names}))}). Rename one."
         )
     return names
 
 
 def seen(name: object) -> str:
-    """Return a name as a reader sees it: without spaces around it, accents with their letters."""
+    """Return a name as it is read: without surrounding spaces, accents joined to their letters."""
     return " ".join(unicodedata.normalize("NFC", str(name)).split())
 
 
@@ -289,51 +290,51 @@ def check_names(name: str, values: object) -> list[str]:
     if names is None:
         raise TypeError(f"{name} must be a list of texts, got {type(values).__name__}.")
     if not all(isinstance(one, str | Integral) and not isinstance(one, bool) for one in names):
-        raise TypeError(f"{name} must be names or whole numbers: write the others as text.")
+        raise TypeError(f"{name} must be names or whole numbers. Write other values as text.")
     return [str(one) for one in names]
 
 
 def check_tolerance(tolerance: object) -> None:
-    """Refuse what is neither None nor a total variation distance strictly between 0 and 1."""
+    """Refuse a value that is neither None nor a total variation distance in (0, 1)."""
     if tolerance is not None:
         check_number("tolerance", tolerance, 0, 1, "()")
 
 
 def check_text(name: str, value: object) -> str:
-    """Return a text that a file can hold: one without halves of characters."""
+    """Return a text that can be written to a file, without unpaired surrogates."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be text, got {type(value).__name__}.")
     try:
         value.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"{name} must be text, and has half of a surrogate pair. Write it anew."
+            f"{name} must be text, and has half of a surrogate pair. Write it again."
         ) from None
     return value
 
 
 def check_name(name: object, role: str) -> None:
-    """Refuse what cannot name a column."""
+    """Refuse an invalid column name."""
     if not isinstance(name, str):
         raise TypeError(f"{role} must be a column name, got {type(name).__name__}.")
 
 
 def first_absent(names: Iterable[Any], present: Collection[Any]) -> Any:
-    """Return the first name that no column has, None if there is none."""
+    """Return the first name that is not present, None if all are."""
     return next((name for name in names if name not in present), None)
 
 
 def without_weights(build: Build) -> Build:
-    """Say of ``weights=``, which no class takes, what exists in its place."""
+    """Refuse ``weights=``, which no class takes, with a message about the alternatives."""
 
     @wraps(build)
     def checked(*args: Any, **arguments: Any) -> Any:
         if "weights" in arguments:
             raise TypeError(
-                "weights= is not supported, as noise would grow with the largest weight. Numbers "
-                "of equal rows are counts= of PrivateBTL and PrivateTopK, and from_counts of "
-                "tests. For design weights, fit by group with PrivateBTL.from_formula and combine "
-                "the groups with t_test: see docs/weights.md."
+                "weights= is not supported, because noise would grow with the largest weight. For "
+                "numbers of equal rows use counts= of PrivateBTL and PrivateTopK, or from_counts "
+                "of tests. For design weights fit by group with PrivateBTL.from_formula and "
+                "combine the groups with t_test: see docs/weights.md."
             )
         return build(*args, **arguments)
 
@@ -341,9 +342,9 @@ def without_weights(build: Build) -> Build:
 
 
 def undeclared(what: str, argument: str) -> ValueError:
-    """Return the refusal of items, categories or groups that the call does not declare."""
+    """Return the error for items, categories or groups that are not declared."""
     return ValueError(
-        f"{what} must be declared: pass {argument}=[...] with all that the questionnaire offers, "
-        f"because a list read off the answers, as that of a pandas categorical may be, would "
-        f"reveal them."
+        f"{what} must be declared: pass {argument}=[...] with all options of the questionnaire. A "
+        f"list computed from the answers, such as the categories of a pandas categorical, would "
+        f"reveal the answers."
     )

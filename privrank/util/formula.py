@@ -1,7 +1,7 @@
-"""Formula text to columns and design matrices; the only use of patsy.
+"""Parsing of formulas to columns and design matrices; the only module that uses patsy.
 
-The left side is read and never evaluated. The right side is evaluated on tables of declared levels
-and bounds alone, never on data: no level, centre or knot can be learnt from anybody's answers.
+The left-hand side is parsed and never evaluated. The right-hand side is evaluated on tables of
+declared levels and bounds alone, never on data, so no level, centre or knot depends on the answers.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NAME = r"Q\((['\"]).*?\1\)"
-"""A name that is no Python name, as formulas write it."""
+"""A quoted name in a formula, for names that are not Python names."""
 
 _CONTRASTS = {"Diff", "Helmert", "Poly", "Sum", "Treatment"}
-"""What patsy offers for the columns of a factor."""
+"""Contrasts of patsy for the columns of a factor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A parsed formula: columns on its left, terms on its right, the right side as written."""
+    """A parsed formula: columns on the left, terms and text of the right-hand side."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]
@@ -33,31 +33,31 @@ class Formula:
 
 
 def parse(formula: object) -> Formula:
-    """Read a formula such as ``"item1 + item2 + outcome ~ 1"``.
+    """Parse a formula such as ``"item1 + item2 + outcome ~ 1"``.
 
-    Column names are joined by ``+`` on the left of ``~``; names that are not Python names are
-    quoted as ``Q("St. Gallen")``; names with dots, as R has them, need no quotes.
+    Column names are joined by ``+`` on the left of ``~``. Names that are not Python names are
+    quoted as ``Q("St. Gallen")``; names with dots, common in R, need no quotes.
     """
     from patsy import EvalFactor
 
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
     text = _quoted(formula)
-    plain = re.sub(_NAME, lambda match: "Q" * len(match[0]), text)  # a name may hold any character
-    # marks are looked for where quoted names cannot hold them
+    plain = re.sub(_NAME, lambda match: "Q" * len(match[0]), text)  # names may have any character
+    # search for operators outside quoted names
     left = plain.partition("~")[0]
     if left == plain or not left.strip():
         raise ValueError(
-            f"formula must name columns on the left of '~', as in 'item1 + item2 + outcome ~ 1', "
+            f"formula must name columns on the left of '~', such as 'item1 + item2 + outcome ~ 1', "
             f"got {formula!r}."
         )
     if any(mark in left for mark in "-:*|/"):
         raise ValueError(
-            f"formula must join the columns on its left by '+' only, got {formula!r}: put names "
+            f"formula must join the columns on its left by '+' only, got {formula!r}. Quote names "
             f"with other characters as Q('...')."
         )
     if "|" in plain:
-        raise ValueError(f"formula must not use '|', got {formula!r}: write groups as '~ group'.")
+        raise ValueError(f"formula must not use '|', got {formula!r}. Write groups as '~ group'.")
     description = _described(text, formula)
     if len(left.split("+")) != len(description.lhs_termlist):
         raise ValueError(
@@ -74,13 +74,13 @@ def parse(formula: object) -> Formula:
 
 
 def _quoted(formula: str) -> str:
-    """Put names with dots, such as ``tech.equip``, as Q("..."): Python reads them as attributes."""
+    """Quote names with dots, such as ``tech.equip``, as Q("..."): in Python they are attributes."""
     dotted = r"(['\"]).*?\1|([^\W\d]\w*(?:\.\w+)+)(?!\w*\s*\()"
     return re.sub(dotted, lambda match: f'Q("{match[2]}")' if match[2] else match[0], formula)
 
 
 def _name(term: Any) -> str:
-    """Return the column of a term that is one, else the term as patsy writes it."""
+    """Return the column of a term that is a column, or the term as patsy writes it."""
     try:
         return _column(term.name(), "")
     except ValueError:
@@ -88,15 +88,15 @@ def _name(term: Any) -> str:
 
 
 def _column(code: str, formula: str) -> str:
-    """Return the column a factor names: a bare name, or the text inside Q(...)."""
+    """Return the column that a factor names: a bare name, or the text inside Q(...)."""
     match _parsed(code):
         case ast.Name(id=name):
             return name
         case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(name))]):
             return name
     raise ValueError(
-        f"formula must list plain columns on its left, got {formula!r}: transform columns in the "
-        f"frame beforehand, and put names that are not Python names as Q('...')."
+        f"formula must list plain columns on its left, got {formula!r}. Transform columns in the "
+        f"frame beforehand, and quote names that are not Python names as Q('...')."
     )
 
 
@@ -111,9 +111,9 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class ModelColumns:
-    """The right side of a formula evaluated on a table: a matrix with a row per row of the table.
+    """The right-hand side of a formula evaluated on a table: a matrix with the rows of the table.
 
-    `terms` has the name of each term, its first column, and one past its last.
+    `terms` contains the name of each term, its first column, and one past its last.
     """
 
     names: tuple[str, ...]
@@ -124,7 +124,7 @@ class ModelColumns:
 def terms_of(right: str) -> tuple[tuple[Factor, ...], ...]:
     """Return the factors of each term on the right side of a formula.
 
-    Given the text of the right side; only plain columns and ``C(column, ...)`` are understood.
+    `right` is the text of the right side; only plain columns and ``C(column, ...)`` are allowed.
     """
     return tuple(
         tuple(_factor(factor.code, right) for factor in term.factors)
@@ -145,7 +145,7 @@ def columns_of(right: str, table: Any, without: str = "") -> ModelColumns:
     """Evaluate the right side of a formula on a table of public values.
 
     A categorical column declares its levels by its type. The term of the factor named `without` is
-    left out.
+    omitted.
     """
     from patsy import EvalEnvironment, ModelDesc, dmatrix
 
@@ -155,10 +155,10 @@ def columns_of(right: str, table: Any, without: str = "") -> ModelColumns:
         if not without or [factor.code for factor in term.factors] != [without]
     ]
     try:
-        # an empty environment: names come from the table and from patsy's own functions
+        # an empty environment: names refer to the table and to patsy's own functions
         matrix = dmatrix(ModelDesc([], terms), table, EvalEnvironment([{}]))
     except Exception as error:
-        # patsy meets a contrast that is none with errors of many kinds, so its own follows
+        # patsy raises errors of many types for invalid contrasts, so the cause is chained
         raise ValueError(
             f"formula cannot be evaluated on its declared levels and bounds: {f'~ {right}'!r}."
         ) from error
@@ -172,8 +172,8 @@ def constraint(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights, shape (rows, names), and right sides (rows, 1) of a linear hypothesis.
 
-    Given equations such as ``"London = Paris"``, or their weights, one column per coefficient, with
-    their right sides where these are not 0.
+    The hypothesis is a set of equations such as ``"London = Paris"``, or an array of weights, one
+    column per coefficient, with right sides if these are not 0.
     """
     from patsy import DesignInfo, PatsyError
 
@@ -183,7 +183,7 @@ def constraint(
             return read.coefs, read.constants
         reason = None
     except (PatsyError, ValueError, TypeError, IndexError, OverflowError) as error:
-        reason = error  # one sentence for all of them
+        reason = error  # one message for all of them
     example = f"{names[0]} = {names[1]}" if len(names) > 1 else f"{names[0]} = 0"
     raise ValueError(
         f"hypothesis must be equations of coefficients such as '{example}', or an array of weights "
@@ -200,14 +200,15 @@ def _described(text: str, formula: str) -> Any:
 
     try:
         return ModelDesc.from_formula(text)
-    except Exception as error:  # patsy meets what is no formula with errors of many kinds
+    except Exception as error:  # patsy raises errors of many types for invalid formulas
         raise ValueError(
-            f"formula cannot be read: {formula!r}: put names that are not Python names as Q('...')."
+            f"formula cannot be parsed: {formula!r}. Quote names that are not Python names as "
+            f"Q('...')."
         ) from error
 
 
 def _parsed(code: str) -> ast.expr | None:
-    """Return the syntax tree of a factor, None for one that is no Python."""
+    """Return the syntax tree of a factor, None if it is not Python."""
     try:
         return ast.parse(code, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -217,10 +218,10 @@ def _parsed(code: str) -> ast.expr | None:
 def _factor(code: str, right: str) -> Factor:
     """Return the column of a factor: a bare name, Q('name') or C(name, ...).
 
-    What patsy evaluates of it calls contrasts alone: a formula is no place for code.
+    A factor may call contrasts of patsy alone, because a formula must not execute code.
     """
-    # the syntax tree is looked at, never evaluated: inside C(...) names of contrasts and plain
-    # values pass, attributes and other calls do not
+    # the syntax tree is inspected, never evaluated: inside C(...) names of contrasts and plain
+    # values are allowed, attributes and other calls are not
     match _parsed(code):
         case ast.Call(func=ast.Name(id="C"), args=[column, *others], keywords=words):
             nodes = [node for part in (*others, *words) for node in ast.walk(part)]
@@ -244,6 +245,6 @@ def _factor(code: str, right: str) -> Factor:
     except ValueError:
         raise ValueError(
             f"formula must use plain columns or C(column, ...) on its right, got "
-            f"{f'~ {right}'!r}. Quote a name that is no Python name, as in Q('age group'), and "
-            f"transform columns in the frame beforehand."
+            f"{f'~ {right}'!r}. Quote a name that is not a Python name, such as Q('age group'). "
+            f"Transform columns in the frame beforehand."
         ) from None

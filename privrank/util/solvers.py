@@ -1,12 +1,13 @@
-"""Linear algebra and roots that always have an answer, for what is computed inside of a release.
+"""Linear algebra and root finding that always return, for computations before a release.
 
-A routine of a library may give up: eigenvalues do not converge, a factor meets a pivot of zero, on
-some data and on some processors only. Some fits run between the spending and the release: objective
-perturbation, the contrasts of a second stage, the capped norm, the order of a consensus. A failure
-there would cost the budget and return nothing, and in the first it would tell of the data. So these
-functions fall back on plain arithmetic that always ends: Jacobi's rotations and halving. What has
-no answer in double precision is NaN. What is computed from a release needs no such care: a failure
-is raised with the release (:mod:`privrank.release.release`).
+A library routine may fail: eigenvalues do not converge, or a factorisation meets a zero pivot, for
+some data and on some processors only. Some computations run after the budget is spent and before
+the release: objective perturbation, the contrasts of a second stage, the capped norm, the order of
+a consensus. A failure there would use the budget and return nothing, and in objective perturbation
+it would reveal information about the data. These functions therefore fall back on arithmetic that
+always ends: Jacobi rotations and bisection. Results that do not exist in double precision are NaN.
+Computations from a release do not need this: a failure is raised with the release
+(:mod:`privrank.release.release`).
 """
 
 from __future__ import annotations
@@ -28,30 +29,30 @@ Value = TypeVar("Value", float, FloatArray)
 ROUNDING = 2.0**-52
 
 _MANY = 200
-"""Variables beyond which normal ones are drawn by Cholesky's root, and matrices are large."""
+"""Number of variables from which normal draws use Cholesky's root and matrices count as large."""
 
 _BLOCK = 64
-"""Variables whose part of a matrix fits a cache."""
+"""Number of variables whose part of a matrix fits a cache."""
 
 _SWEEPS = 60
-"""Rounds of rotations at most; they converge quadratically, in about ten."""
+"""Largest number of rounds of rotations; they converge quadratically, in about ten."""
 
 _HALVINGS = 1200
-"""Halvings that bring any interval of doubles down to two neighbours."""
+"""Number of halvings that reduce any interval of doubles to two neighbours."""
 
 
 def with_fallback(routine: Callable[[], T], otherwise: Callable[[], T]) -> T:
-    """Return what a routine of a library returns, or what there is `otherwise` if it raises."""
+    """Return the result of a library routine, or of `otherwise` if the routine raises."""
     try:
         return routine()
-    except Exception:  # which one depends on the library, on its version and on the data
+    except Exception:  # the type depends on the library, its version and the data
         return otherwise()
 
 
 def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors as columns.
+    """Return ascending eigenvalues of a symmetric matrix, and its eigenvectors as columns.
 
-    NaN if the matrix is not finite. By LAPACK, or by Jacobi's rotations where that gives up.
+    NaN if the matrix is not finite. By LAPACK, or by Jacobi rotations if LAPACK fails.
     """
     if not np.isfinite(matrix).all():
         return np.full(len(matrix), np.nan), np.full(matrix.shape, np.nan)
@@ -64,8 +65,8 @@ def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return eigenvalues and eigenvectors by cyclic Jacobi rotations.
 
-    Each sets one entry off the diagonal to zero and lowers the sum of squares off it by twice that
-    entry's square, so that it ends for every symmetric matrix.
+    Each rotation sets one off-diagonal entry to zero and decreases the off-diagonal sum of squares
+    by twice the square of that entry, so the method ends for every symmetric matrix.
     """
     m = len(matrix)
     size = float(np.abs(matrix).max(initial=0.0)) or 1.0
@@ -98,31 +99,32 @@ def _rotated(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _scaled_spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the spectrum of a covariance in units of its standard deviations, and these."""
+    """Return the spectrum of a covariance in units of standard deviations, and these units."""
     variance = np.diag(matrix)
     size = np.sqrt(np.where(variance > 0.0, variance, 1.0))
     return *spectrum(np.asarray(matrix / np.outer(size, size))), size
 
 
 def _by_column(matrix: FloatArray) -> tuple[FloatArray, bool]:
-    """Return a matrix or its transpose, which lies by column, and whether it is the former."""
+    """Return a matrix or its column-major transpose, and whether it is the matrix itself."""
     return (matrix.T, False) if matrix.flags.c_contiguous else (matrix, True)
 
 
 def _cholesky(matrix: FloatArray) -> FloatArray:
     """Return the upper Cholesky factor; raise if the matrix is singular to double precision."""
     factor = cho_factor(_by_column(matrix)[0], check_finite=False)[0]
-    # of a singular matrix the last pivot is what rounding leaves, above zero or below
+    # the last pivot of a singular matrix is a rounding error of either sign
     if not (np.diag(factor) ** 2 > len(matrix) * ROUNDING * np.diag(matrix)).all():
         raise LinAlgError
     return np.asarray(factor)
 
 
 def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Return x with matrix x = right, the matrix positive definite.
+    """Return x with matrix x = right, for a positive definite matrix.
 
-    NaN where it is not, to double precision: a singular direction has no answer, and to leave it
-    out, as a pseudo-inverse does, would take an infinite variance for zero.
+    NaN if the matrix is not positive definite to double precision: there is no solution in a
+    singular direction. A pseudo-inverse would omit this direction and replace an infinite variance
+    by zero.
     """
     if not len(matrix):
         return np.zeros_like(right)
@@ -144,7 +146,7 @@ def solve_each(matrices: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def inverse(matrix: FloatArray) -> FloatArray:
-    """Return the inverse of a positive definite matrix, NaN if it is none to double precision."""
+    """Return the inverse of a positive definite matrix; NaN if it is not, to double precision."""
     upper = with_fallback(lambda: dpotri(_cholesky(matrix), overwrite_c=1)[0], lambda: None)
     if upper is None or not np.isfinite(upper).all():
         return solve(matrix, np.eye(len(matrix)))
@@ -155,10 +157,10 @@ def inverse(matrix: FloatArray) -> FloatArray:
 
 
 def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
-    """Return a generalised inverse of a covariance and its rank, whatever the variables' units.
+    """Return a generalised inverse of a covariance and its rank, for any units of variables.
 
-    Directions whose variance is below 1e-11 of the largest, in standard units, are left out: for
-    quadratic forms of vectors that have no part in them. The rank counts those above 1e-9.
+    Directions with variance below 1e-11 of the largest, in standard units, are omitted. This is for
+    quadratic forms of vectors without components in them. The rank counts directions above 1e-9.
     """
     values, vectors, size = _scaled_spectrum(matrix)
     regular = np.abs(values) > 1e-11 * np.abs(values).max(initial=0.0)
@@ -168,11 +170,11 @@ def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
 
 
 def square_root(matrix: FloatArray) -> FloatArray:
-    """Return a square root R of a covariance, R R' = matrix, whatever the units of its variables.
+    """Return a square root R of a covariance, R R' = matrix, for any units of its variables.
 
-    The symmetric one, in units of standard deviations. Unlike its eigenvectors, which are anything
-    in the space of equal eigenvalues, it does not depend on the library or the processor, and so
-    neither do p-values that are simulated with it.
+    It is the symmetric root in units of standard deviations. Eigenvectors are arbitrary in the
+    space of equal eigenvalues, but this root does not depend on the library or the processor, nor
+    do p-values that are simulated with it.
     """
     values, vectors, size = _scaled_spectrum(matrix)
     return np.asarray(size[:, None] * ((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T))
@@ -181,9 +183,9 @@ def square_root(matrix: FloatArray) -> FloatArray:
 def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
     """Return normal variables with this covariance, shape (draws, p).
 
-    By the symmetric root; of many variables by Cholesky's, which takes a tenth of the time and
-    is as little a matter of the processor. It exists to within 1e-12 of each variance, but for
-    matrices whose own rounding is larger.
+    The draws use the symmetric root, or for many variables Cholesky's root, which takes a tenth of
+    the time and depends as little on the processor. Cholesky's root is accurate to 1e-12 of each
+    variance, except for matrices with larger rounding errors.
     """
     if not covariance.any():
         return np.zeros((draws, len(covariance)))
@@ -201,10 +203,10 @@ def normal_draws(covariance: FloatArray, draws: int, generator: np.random.Genera
 
 
 def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Return what makes rows ones whose squared lengths are quadratic forms of a matrix's inverse.
+    """Return a map to rows whose squared lengths are quadratic forms of a matrix's inverse.
 
-    In the memory of those given. By the Cholesky root, which takes a third of what the inverse
-    does; NaN where the matrix is not positive definite to double precision.
+    The map overwrites its argument. By the Cholesky root, which takes a third of the time of the
+    inverse; NaN if the matrix is not positive definite to double precision.
     """
     upper = with_fallback(lambda: _cholesky(matrix), lambda: None)
     if upper is not None:
@@ -216,8 +218,8 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
 
 
 def _multiple(matrix: FloatArray) -> float | None:
-    """Return the number by which a matrix is a multiple of the identity, as of worths."""
-    # as integers numbers are counted in half the time
+    """Return the factor c of a matrix c I, such as a map of worths; None for other matrices."""
+    # nonzero integers are counted in half the time
     diagonal = np.diag(matrix)
     m = len(matrix)
     bits = np.asarray(matrix, np.float64).view(np.int64)
@@ -226,16 +228,21 @@ def _multiple(matrix: FloatArray) -> float | None:
     return float(diagonal[0]) if alone else None
 
 
-def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return rows @ matrix, without what need not be multiplied.
+def dense(matrix: Any) -> FloatArray:
+    """Return a matrix that may be sparse as an array."""
+    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
 
-    That is all where one is the identity or a multiple of it, and zeros, of which a map of worths
-    has whole rows and columns where few items are identified.
+
+def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return rows @ matrix, without unnecessary multiplications.
+
+    All multiplications are omitted if one factor is the identity or a multiple of it. Zero rows and
+    columns are omitted; a map of worths has many of them if few items are identified.
     """
     for one, other in ((rows, matrix), (matrix, rows)):
         if (times := _multiple(one)) is not None:
             return other if times == 1.0 else np.asarray(times * other)
-    if not (rows[:1].all() and rows[:, :1].all()):  # else no row or column is zero
+    if not (rows[:1].all() and rows[:, :1].all()):  # if both, no row or column is zero
         used = rows.any(axis=1)
         met = rows.any(axis=0)
         if not (used.all() and met.all()):
@@ -244,14 +251,14 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
             return result
     if len(matrix) <= _MANY:
         return np.asarray(rows @ matrix)
-    # by SciPy's library, as Cholesky roots: threads of NumPy's own wait busily beside it
+    # use SciPy's library, like Cholesky roots: NumPy's own threads would wait busily in parallel
     (second, turned) = _by_column(matrix)
     (first, also) = _by_column(rows)
     return np.asarray(dgemm(1.0, second, first, trans_a=turned, trans_b=also).T)
 
 
 def matvec(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return matrix @ vector, as :func:`product` does."""
+    """Return matrix @ vector; see :func:`product`."""
     return product(matrix, vector[:, None])[:, 0]
 
 
@@ -268,8 +275,9 @@ def quadratic(rows: FloatArray, matrix: FloatArray) -> FloatArray:
 def largest_ratio(above: FloatArray, below: FloatArray) -> float:
     """Return the largest x'above x / x'below x over all x, infinite if x'below x can vanish.
 
-    Given positive semidefinite matrices, of which `above` is well conditioned in the units of its
-    variables: by the least eigenvalue of `below` in coordinates in which `above` is the identity.
+    The matrices are positive semidefinite, and `above` is well conditioned in the units of its
+    variables. Computed from the smallest eigenvalue of `below` in coordinates in which `above` is
+    the identity.
     """
     most = float(np.abs(above).max())
     # x'above x = |y|^2 for x = whitener y
@@ -289,10 +297,11 @@ def bisect(
     apart: float = 0.0,
     relative: float = 0.0,
 ) -> tuple[Value, Value]:
-    """Return a bracket of where a condition ends that holds at `low` and no longer at `high`.
+    """Return a bracket of the point where a condition that holds at `low` ends before `high`.
 
-    It is halved so many times, or until it is as narrow as `apart` and `relative` times its upper
-    end. For arrays each element has a bracket of its own, and all are asked about at once.
+    The bracket is halved at most `halvings` times, or until it is as narrow as `apart` and
+    `relative` times its upper end. For arrays each element has its own bracket, and the condition
+    is evaluated for all elements together.
     """
     for _ in range(halvings):
         if np.all(np.abs(high - low) <= apart + relative * np.abs(high)):
@@ -317,7 +326,7 @@ def find_root(
 ) -> float:
     """Return a zero of a continuous function between two points where its signs differ.
 
-    By Brent's method, or by halving the interval where that gives up.
+    By Brent's method, or by bisection if it fails.
     """
 
     def halved() -> float:

@@ -146,7 +146,7 @@ def test_rank_sets_of_many_items_are_those_of_one_normal_quantile(alpha):
     worths = Worths(inference, np.eye(60))
     errors = worths.contrast_errors + np.eye(60)
     sizes = np.abs(worths.values[:, None] - worths.values) / errors
-    together = inference.equations.together
+    together = inference.equations.components.together
     wanted = rank_sets(worths.values, together, lambda left: sizes >= norm.isf(alpha / left))
     assert np.isinf(inference.freedom)
     found = worths.rank_sets(alpha)

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 import privrank as pr
-from privrank.bradley_terry.linear import both_ends, item_contrasts
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction
 from privrank.distributions.links import LOGIT
 from privrank.release.survey import PairCounts
@@ -213,8 +213,6 @@ def test_tables_of_pairs_are_those_of_their_matrix(pairs):
     for each in weights:
         wanted = edges.T @ (each[:, None] * edges)
         np.testing.assert_allclose(contrasts.information(each), wanted, atol=1e-14)
-        both = edges.T @ (each[:, None] * np.abs(edges))
-        np.testing.assert_allclose(both_ends(counts, m, each), both, atol=1e-14)
     np.testing.assert_array_equal(
         contrasts.information(weights), [contrasts.information(each) for each in weights]
     )

@@ -9,7 +9,7 @@ from scipy.special import expit, logit, ndtr
 from scipy.stats import binom, norm
 
 import privrank as pr
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.hypotheses.tails import simulated
 
@@ -210,10 +210,11 @@ def test_an_interval_without_an_end_runs_out_of_the_figure():
     sides = fit.conf_int()
     assert np.isinf(sides.to_numpy()).any()
     axes = fit.plot_worth().axes[0]
-    left, right = axes.collections[:2]
+    # after the bars of the sampling error
+    left, right = axes.collections[1:3]
     arrows = len(left.get_offsets()) + len(right.get_offsets())
     assert arrows == np.isinf(sides.to_numpy()).sum()
-    bars = np.array(axes.collections[2].get_segments())
+    bars = np.array(axes.collections[3].get_segments())
     assert len(bars) == 6 and np.isfinite(bars).all()
     assert all(np.ptp(bar[:, 0]) > 1.0 for bar in bars)
 
@@ -282,11 +283,8 @@ def test_errors_of_pair_counts_add_at_the_fit_what_the_covariance_of_the_noise_h
     )
     equations = score_equations(model.fit(2.0, rng=rng).release)
     b = rng.normal(size=equations.linear.size)
-    alone = replace(equations, group_variance=0.0)
-    squares = alone.function.mean(alone.linear.predict(b)) ** 2
-    noise = alone.linear.information(alone.edge_variance(squares) - alone.edge_variance(0.0))
-    if formula == "group":
-        noise = alone.group_noise(b)
+    noise = equations.noise_covariance(b, equations.pair_terms)
+    noise -= equations.noise_covariance(np.zeros_like(b), equations.pair_terms)
     along = rng.normal(size=(5, len(b)))
     edges = np.array([equations.linear.predict(row) for row in along])
     found = equations.count_noise(edges, equations.linear.predict(b))

@@ -137,11 +137,11 @@ CASES = {
     ),
     "a covariate with a space in its name": (
         lambda: formula(LONG + " ~ age group", levels={"age group": ["young", "old"]}),
-        r"Quote a name that is no Python name, as in Q\('age group'\)",
+        r"Quote a name that is not a Python name, such as Q\('age group'\)",
     ),
     "items that print alike": (
         lambda: pr.PrivateBTL(FRAME, items=[1, "1"], respondent=None),
-        r"the same name is listed twice, .* the type at most \(here int and str\)",
+        r"two names differ only in spaces or type \(here int and str\)",
     ),
     "ranks with a word for none": (
         lambda: pr.UniformityTest(RANKED, items=["tea", "milk", "water"]),
@@ -281,11 +281,11 @@ CASES = {
     ),
     "a distance beside a phi": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, phi=0.9, total_variation=0.1),
-        "takes no total_variation= beside an effect: state phi= or total_variation= once, or leave",
+        "takes no total_variation= with another effect. State phi= or total_variation= once",
     ),
     "a distance beside what is unknown": (
         lambda: pr.power.ClosenessPower(4).power(100, 1.0, gap=0.9, total_variation=0.1),
-        "takes no gap=: state phi= or total_variation= once, or leave it out.$",
+        "takes no gap=. State phi= or total_variation= once, or omit it.$",
     ),
     "phi of choices": (
         lambda: pr.power.UniformityPower(4, kind="choices").power(100, 1.0, phi=0.9),

@@ -18,7 +18,7 @@ from scipy.stats import hypsecant, logistic, norm
 import privrank as pr
 from privrank.bradley_terry import fit as fits_module
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import BUILT_IN, LOGIT, PROBIT, Link, find
 from privrank.release.survey import PairCounts
 from privrank.util.checks import PrivrankWarning
@@ -497,7 +497,7 @@ def test_archives_rebuild_the_same_result(link, design, epsilon, method):
         ):
             with pytest.raises(ValueError, match="link= must be given.*'my logit'"):
                 read(archived)
-            with pytest.raises(ValueError, match="link must be the archive's own, 'my logit'"):
+            with pytest.raises(ValueError, match="link must be the link of the archive, 'my logit'"):
                 read(archived, link=PROBIT)
             with pytest.raises(ValueError, match="link must be one of"):
                 read(archived, link=3)
@@ -507,7 +507,7 @@ def test_an_archive_of_the_logit_takes_no_other_link():
     result = model(design="public").fit(1.0, rng=seeded())
     assert json.loads(result.release.to_json())["link"] == "logit"
     assert pr.from_json(result.to_json()).link is LOGIT
-    with pytest.raises(ValueError, match="link must be the archive's own, 'logit'"):
+    with pytest.raises(ValueError, match="link must be the link of the archive, 'logit'"):
         pr.from_json(result.to_json(), link=OWN)
 
 

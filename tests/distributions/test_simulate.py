@@ -104,7 +104,7 @@ def test_entropy_is_fresh_without_a_generator():
         (lambda: PlackettLuce([0.0, np.nan]), "worths must be finite"),
         (lambda: PlackettLuce(pd.Series([1.0, 2.0], index=["a", "a"])), "a name occurs twice"),
         (lambda: PlackettLuce(WORTHS).rvs(-1), "size must be at least 1"),
-        (lambda: PlackettLuce(WORTHS).rvs(1, 7), "got int: write numpy.random.default_rng"),
+        (lambda: PlackettLuce(WORTHS).rvs(1, 7), "got int. Use numpy.random.default_rng"),
         (lambda: simulate.bradley_terry(WORTHS, repeats=0), "repeats must be at least 1"),
         (
             lambda: simulate.bradley_terry(WORTHS, share=0.0),

@@ -144,7 +144,7 @@ def test_too_few_draws_are_warned_of():
     test = pr.UniformityTest(RANKS)
     with pytest.warns(pr.PrivrankWarning, match="draws=19 cannot reject at level 0.01") as caught:
         test.fit(1.0, draws=19, alpha=0.01)
-    assert caught[0].filename == __file__ and "use at least 99" in str(caught[0].message)
+    assert caught[0].filename == __file__ and "Use at least 99" in str(caught[0].message)
     pair = pr.ClosenessTest(RANKS, RANKS)
     with pytest.warns(pr.PrivrankWarning, match="permutations=19 cannot reject at level 0.02"):
         pair.fit(1.0, permutations=19, alpha=0.02)

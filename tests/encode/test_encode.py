@@ -248,7 +248,7 @@ BAD_ARGUMENTS = {
         ValueError,
         ["plain columns"],
     ),
-    "formula not closed": (lambda: formula("(item1 + item2 ~ 1"), ValueError, ["cannot be read"]),
+    "formula not closed": (lambda: formula("(item1 + item2 ~ 1"), ValueError, ["cannot be parsed"]),
     "formula a number": (lambda: formula(1), TypeError, ["formula must be text", "int"]),
     "formula, unknown column": (
         lambda: formula("winner + loser ~ 1"),
@@ -549,7 +549,9 @@ def test_budget_exceeded_reads_and_draws_nothing(monkeypatch, model, fit):
     unit = "row" if model is btl else "respondent"
     budget = pr.Budget(epsilon=1.0, unit=unit)
     check_refusal(
-        lambda: model().fit(**fit, budget=budget), pr.BudgetExceeded, ["budget", "Nothing was read"]
+        lambda: model().fit(**fit, budget=budget),
+        pr.BudgetExceeded,
+        ["budget", "No data were read"],
     )
     assert budget.spendings == () and budget.left == (1.0, 0.0)
 

@@ -95,7 +95,7 @@ def test_a_device_refuses_a_protocol_beyond_its_limit():
     """At epsilon 100 all of 200 reports equalled the ranking."""
     for epsilon, limit in ((100.0, {}), (8.1, {}), (2.0, {"max_epsilon": 1.0})):
         text = SubRanking(ITEMS, epsilon, 2).to_json()
-        with pytest.raises(ValueError, match=f"at epsilon {epsilon:g}, .* max_epsilon=.*: ask"):
+        with pytest.raises(ValueError, match=rf"at epsilon {epsilon:g}, .* max_epsilon=.*\. Ask"):
             Client.from_json(text, **limit)
     assert Client.from_json(SubRanking(ITEMS, 8.0, 2).to_json()).protocol.epsilon == 8.0
     Client.from_json(SubRanking(ITEMS, 9.0, 2).to_json(), max_epsilon=9)
@@ -205,13 +205,13 @@ def ranked(*ranks):
 
 
 BAD_RANKINGS = [
-    ([*WHOLE[:3], "cocoa"], ValueError, "not among the protocol's items"),
-    ([*WHOLE[:3], None], ValueError, "not among the protocol's items"),
+    ([*WHOLE[:3], "cocoa"], ValueError, "not one of the protocol's items"),
+    ([*WHOLE[:3], None], ValueError, "not one of the protocol's items"),
     ([*WHOLE, "tea"], ValueError, "twice"),
-    (WHOLE[:3], ValueError, r"leaves out items that are asked about \(4 are\)"),
+    (WHOLE[:3], ValueError, r"leaves out items of the question, which has 4"),
     ([], ValueError, "leaves out"),
     (dict.fromkeys(WHOLE, 1), ValueError, "same rank"),
-    (ranked(1, 2, 3, 5), ValueError, "has a gap: 4 items have the ranks 1 to 4"),
+    (ranked(1, 2, 3, 5), ValueError, "has a gap. Give the 4 items the ranks 1 to 4"),
     (ranked(0, 1, 2, 3), ValueError, "whole numbers from 1"),
     (ranked(1, 2, 3, 4.0), ValueError, "whole numbers from 1"),
     (ranked(1, 2, 3, None), ValueError, "whole numbers from 1"),
@@ -228,7 +228,7 @@ def test_a_bad_ranking_is_refused_in_a_sentence(ranking, kind, words):
     for protocol in (SubRanking(ITEMS, 1.0), DuchiBall(ITEMS, 1.0), CapBorda(ITEMS, 1.0)):
         with pytest.raises(kind, match=words) as caught:
             protocol.randomize(ranking)
-        assert str(caught.value).startswith("ranking ") and str(caught.value).count(".") == 1
+        assert str(caught.value).startswith("ranking ") and str(caught.value).count(".") <= 3
         assert "cocoa" not in str(caught.value)
 
 
@@ -249,7 +249,7 @@ BAD_PROTOCOLS = [
     (lambda: SubRanking(ITEMS, 1.0, 1), "size must be between 2 and 4, got 1"),
     (lambda: SubRanking(range(20), 1.0, 9), "size must be between 2 and 8, got 9"),
     (lambda: SubRanking(ITEMS, 1.0, 2.0), "size must be an integer"),
-    (lambda: SubRanking(range(3000), 1.0, 7), "more subsets than a number of 63 bits"),
+    (lambda: SubRanking(range(3000), 1.0, 7), "more subsets than 63 bits"),
     (lambda: SubRanking(ITEMS, 1.0, partial="drop"), "partial must be one of"),
     (lambda: RandomPairs(ITEMS, 1.0, 0), "pairs must be between 1 and 6, got 0"),
     (lambda: RandomPairs(ITEMS, 1.0, 7), "pairs must be between 1 and 6, got 7"),
@@ -257,7 +257,7 @@ BAD_PROTOCOLS = [
     (lambda: RandomPairs(ITEMS, 1.0, 1, "gauss"), "method must be one of"),
     (lambda: PairBits(ITEMS, 1.0, 3), "pairs must be between 1 and 2, got 3"),
     (lambda: PairBits(ITEMS, 1.0, "some"), "pairs must be an integer"),
-    (lambda: PairBits(range(130), 1.0, "all"), "with up to 125 items"),
+    (lambda: PairBits(range(130), 1.0, "all"), "needs at most 125 items, got 130"),
     (lambda: PairBits(ITEMS, 1.0, 1, "private"), "pairs= is for public pairing"),
     (lambda: PairBits(ITEMS, 1.0, pairing="none"), "pairing must be one of"),
     (lambda: Comparisons(ITEMS, 1.0, ties="yes"), "ties must be True or False"),
@@ -287,25 +287,25 @@ BAD_TEXTS = [
     (edited('"size"', '"size": 3, "size"'), "text repeats a member"),
     (edited('"epsilon"', '"epsilon": 100.0, "epsilon"'), "text repeats a member"),
     (edited('"epsilon"', '"epsilo\\u006e": 100.0, "epsilon"'), "text repeats a member"),
-    (edited("1.0", "1"), "or writes a number in another way"),
-    (edited('"size": 2', '"size": null'), "or writes a number in another way"),
+    (edited("1.0", "1"), "or writes a number differently"),
+    (edited('"size": 2', '"size": null'), "or writes a number differently"),
     (edited("tea", "t\\u0065a").encode(), "text must be the JSON of a protocol"),
     ("nothing", "text must be the JSON of a protocol"),
     ("[1, 2]", "text must be the JSON of a protocol"),
     ("{}", "text must be the JSON of a protocol"),
     (None, "text must be the JSON of a protocol"),
     ("[" * 100_000, "text must be the JSON of a protocol"),
-    (changed(version=2), "another version than 1"),
-    (changed(version=True), "another version than 1"),
+    (changed(version=2), "must be a protocol of version 1"),
+    (changed(version=True), "must be a protocol of version 1"),
     (changed(epsilon=10**400), "epsilon must be a number in"),
     (changed(kind="telepathy"), "the kind and the settings"),
     (changed(kind=["sub-ranking"]), "the kind and the settings"),
-    (changed(epsilon=2.0), "its id does not stand for"),
-    (changed(size=3), "its id does not stand for"),
-    (changed(items=list(reversed(ITEMS))), "its id does not stand for"),
-    (changed(id="0" * 16), "its id does not stand for"),
+    (changed(epsilon=2.0), "do not match its id"),
+    (changed(size=3), "do not match its id"),
+    (changed(items=list(reversed(ITEMS))), "do not match its id"),
+    (changed(id="0" * 16), "do not match its id"),
     (changed(epsilon=-1.0), "epsilon must be a number in"),
-    (changed(pairs=2), "the kind and the settings of a protocol, no more and no fewer"),
+    (changed(pairs=2), "exactly the kind and the settings of a protocol"),
     (json.dumps({"privrank": "local protocol", "version": 1, "kind": "sub-ranking"}), "settings"),
 ]
 

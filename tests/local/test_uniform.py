@@ -230,7 +230,7 @@ def test_what_cannot_be_tested_is_refused_briefly():
     table = by_item(tally_of(cycles, [0] * 8, range(8), [1] * 8)).toarray()
     none = np.flatnonzero(~table.any(axis=1))
     assert len(none) == 2
-    with pytest.raises(ValueError, match="reports that prefer an item, .* collect more reports"):
+    with pytest.raises(ValueError, match="reports that prefer an item, .* Collect more reports"):
         test(tally_of(cycles, [0, 0], none, [5, 6]))
 
 

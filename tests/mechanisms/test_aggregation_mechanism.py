@@ -217,7 +217,7 @@ def test_no_transcript_of_a_gaussian_sort_exceeds_delta():
 def test_a_delta_that_buys_nothing_is_refused_before_it_is_spent(method):
     model = pr.PrivateRankAggregation(np.array([[1, 2], [2, 1]]))
     budget = pr.Budget(epsilon=2.0, delta=1e-5)
-    with pytest.raises(ValueError, match="gains next to nothing by a delta: leave delta out, or"):
+    with pytest.raises(ValueError, match="does not benefit from a delta. Leave delta out, or"):
         model.fit(1.0, 1e-6, method=method, budget=budget)
     assert budget.spent == (0.0, 0.0)
 

@@ -228,7 +228,7 @@ def test_buckets_are_private_and_keep_their_level(epsilon, alpha):
 
 
 def test_buckets_of_one_ranking_are_refused():
-    with pytest.raises(ValueError, match="needs 23 buckets .* use method='auto'"):
+    with pytest.raises(ValueError, match="needs 23 buckets .* Use method='auto'"):
         Buckets.design(45, 4, 1.0, 0.05)
     assert Buckets.design(46, 4, 1.0, 0.05).count == 23
 

@@ -301,7 +301,7 @@ REFUSED = {
     "searching": (dict(method="local-search"), "epsilon=numpy.inf"),
     "no noise": (dict(method="exponential", epsilon=np.inf), "finite epsilon"),
     "no noise to sort by": (dict(method="kwiksort-hay", epsilon=np.inf), "finite epsilon"),
-    "a score of an order": (dict(method="kwiksort", score_share=0.1), "leave out score_share"),
+    "a score of an order": (dict(method="kwiksort", score_share=0.1), "Leave out score_share"),
     "a tiny share": (dict(score_share=0.01), "0 or a number in [0.05, 0.5]"),
     "a share of words": (dict(score_share="auto"), "must be 0 or a number"),
     "releases": (dict(releases="totals"), "releases must be one of"),
@@ -326,7 +326,7 @@ def test_what_cannot_be_done_is_refused_before_spending(case):
 def test_more_refusals():
     good = pd.DataFrame({"who": [0, 0, 1], "a": [1, 2, 1], "b": [2, 1, 2], "c": [3, 3, 3]})
     for bad, words in (
-        (good.assign(a=2), "has a tie. Declare that it may be so with PrivateRankAggregation"),
+        (good.assign(a=2), "has a tie. Declare ties with PrivateRankAggregation"),
         (good.assign(a=[1, np.nan, 1]), "missing='bottom'"),
         (good.head(1), "at least two units"),
     ):
@@ -405,7 +405,7 @@ def test_the_least_score_is_that_of_the_order_without_noise():
 @pytest.mark.parametrize(
     ("order", "change", "words"),
     [
-        ("abc", {}, "order must be a sequence of names, got str: list them one by one"),
+        ("abc", {}, "order must be a sequence of names, got str. List the names one by one"),
         (["a"], {}, "order must hold at least two names"),
         (["a", "b", "b"], {}, "order must be distinct"),
         (["a", "b", "d"], {}, "rankings has no column 'd': give its columns the names of the"),

@@ -15,7 +15,7 @@ from scipy.stats import chi2, norm
 import privrank as pr
 from privrank.bradley_terry import fit as fits
 from privrank.bradley_terry.estimate import nominal_information
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import PairCounts
@@ -566,7 +566,7 @@ def test_the_noise_of_a_win_matrix_of_many_items_is_part_of_the_test_of_equal_wo
     frame = pd.concat([frame.assign(outcome=row) for row in answers])
     model = pr.PrivateBTL(frame, items=list(names), respondent=None)
     result = pr.PrivateBTL.from_release(win_matrix(model, 0.3, rng))
-    assert result._equations().known is None
+    assert result._equations().components.projection is None
     test = result.test_homogeneity()
     assert 0.05 < test.pvalue < 0.95 and test.statistic == pytest.approx(test.df, rel=0.5)
 

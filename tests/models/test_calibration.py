@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.bradley_terry import inference
-from privrank.bradley_terry.score import ScoreEquations
+from privrank.bradley_terry import noiseterm
+from privrank.bradley_terry.noiseterm import NoiseTerm
 
 
 def comparisons(rng, theta, repeats):
@@ -52,9 +52,9 @@ def test_intervals_cover(items, repeats, epsilon, design, fit):
 
 def test_intervals_that_ignore_the_noise_do_not_cover(monkeypatch):
     # the study can fail: with the privacy part of the errors struck out, coverage collapses
-    monkeypatch.setattr(ScoreEquations, "item_variance", property(lambda self: 0.0))
+    monkeypatch.setattr(NoiseTerm, "variance", 0.0)
     monkeypatch.setattr(
-        inference, "public_noise", lambda distribution, m, draws: np.zeros((draws, m))
+        noiseterm, "public_noise", lambda distribution, m, draws, pairs: np.zeros((draws, m))
     )
     assert coverage(6, 30, 0.5, 100, method="counts", penalty=2.0) < 0.90
 

@@ -17,7 +17,7 @@ from searching import CANARY, check_refusal, has_canary, reachable
 import privrank as pr
 from privrank.bradley_terry.dependence import released_effect
 from privrank.bradley_terry.modelmatrix import rows_at
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import STATISTICS
 from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
@@ -300,9 +300,9 @@ def test_levels_too_rare_for_the_noise_of_their_answers_are_named():
 def test_answers_of_each_group_are_in_the_errors_of_a_private_design():
     fit = university("gender", design="private").fit(2.0, rng=np.random.default_rng(1))
     facts = score_equations(fit.release)
-    assert facts.group_variance > 0
+    assert facts.variance("group_answers") > 0
     silent = score_equations(university("gender").fit(2.0, rng=np.random.default_rng(1)).release)
-    assert silent.group_variance == 0.0
+    assert silent.variance("group_answers") == 0.0
 
 
 @pytest.mark.parametrize("unit", ["respondent", "row"])

@@ -15,11 +15,10 @@ from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
 from privrank.bradley_terry import linear as predictors
-from privrank.bradley_terry import score
+from privrank.bradley_terry import readings
 from privrank.bradley_terry.estimate import covariance
-from privrank.bradley_terry.inference import noise_by_place
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, answer_probabilities
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import LOGIT
 from privrank.release.archived import archive
 from privrank.release.survey import PairCounts
@@ -197,7 +196,7 @@ CUT = "max(min(ties, total - most), 0.5)"
     ],
 )
 def test_another_cut_would_be_found(cut, ties, monkeypatch):
-    planted(monkeypatch, score, "_possible_ties", CUT, cut)
+    planted(monkeypatch, readings, "_possible_ties", CUT, cut)
     with pytest.raises((AssertionError, ValueError)):
         check_ties(ties)
 
@@ -247,7 +246,7 @@ def test_noise_covariance_is_that_of_simulated_releases():
     release = fitted(design="private").release
     equations = score_equations(release)
     b = pr.PrivateBTL.from_release(release).estimate.coefficients
-    drawn = noise_by_place(equations, b, 5_000)
+    drawn = equations.simulate_noise(b, 5_000, [*equations.terms.values()], b, None)
     stated = equations.linear.centred(equations.linear.centred(equations.noise_covariance(b)).T)
     found = np.cov(equations.linear.centred(drawn).T)
     scale = np.sqrt(np.diag(stated))
@@ -306,7 +305,7 @@ def test_half_wins_have_no_tie_parameter():
     ("options", "fit", "message"),
     [
         ({"ties": "half"}, {}, "ties must be"),
-        ({"link": "probit"}, {}, "model of the logit"),
+        ({"link": "probit"}, {}, "model for the logit"),
         ({}, {"method": "objective"}, "method='counts'"),
         ({}, {"noise": "gaussian", "delta": 1e-6}, "noise='auto'"),
         ({}, {"solver": "cvxpy"}, "solver='newton'"),
@@ -335,7 +334,7 @@ def test_a_release_with_other_ties_than_its_noise_is_none():
     record = json.loads(fitted().release.to_json())
     record["parts"]["ties"]["noise"]["scale"] /= 2
     record.pop("check")
-    with pytest.raises(ValueError, match="ties beside their net wins"):
+    with pytest.raises(ValueError, match="noise of the scale"):
         pr.Release.from_json(archive(record))
 
 
@@ -369,7 +368,7 @@ def test_the_fit_converges_however_far_apart_noise_drives_worths(epsilon, penalt
         # the tie parameter solves its score equation, and no interval claims what noise hides
         mean = facts.function.mean(facts.linear.predict(result.estimate.coefficients))
         ties = facts.linear.scores(facts.count * mean)[-1]
-        assert ties == pytest.approx(facts.target[-1], abs=1e-6)
+        assert ties == pytest.approx(facts.score[-1], abs=1e-6)
         assert tie["lower"] <= tie["estimate"] <= tie["upper"] and tie["std_err"] > 0
         assert "solver stopped" not in str(result.summary())
 

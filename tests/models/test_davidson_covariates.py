@@ -11,10 +11,10 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
-from privrank.bradley_terry.estimate import covariance
-from privrank.bradley_terry.inference import _draw_noise
+from privrank.bradley_terry.equations import scores_by_pattern
+from privrank.bradley_terry.estimate import covariance, objective
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.readings import score_equations
 from privrank.hypotheses.nulls import public_generator
 from privrank.release.archived import archive
 
@@ -184,7 +184,7 @@ def test_half_wins_are_compared_too():
 @pytest.mark.parametrize("right", ["gender", "gender + age"])
 def test_slopes_and_information_are_derivatives_of_the_loss(right):
     equations = score_equations(exact(right).release)
-    linear, loss = equations.linear, equations.loss
+    linear, loss = equations.linear, objective(equations)[1]
     b = np.random.default_rng(2).normal(size=linear.size) / 4
 
     def slope(b):
@@ -194,7 +194,7 @@ def test_slopes_and_information_are_derivatives_of_the_loss(right):
     np.testing.assert_allclose(slope(b), numeric, rtol=1e-4, atol=2e-2)
     information = linear.information(loss.curvature(linear.predict(b)))
     np.testing.assert_allclose(information, approx_fprime(b, slope, 1e-7), rtol=1e-4, atol=1e-3)
-    by_pattern = equations.scores_by_pattern(equations.function.mean(linear.predict(b)))
+    by_pattern = scores_by_pattern(equations, b)
     np.testing.assert_allclose(by_pattern.sum(axis=0), slope(b))
     np.testing.assert_allclose(linear.matrix @ b, linear.predict(b))
 
@@ -234,7 +234,8 @@ def test_cluster_robust_errors_are_those_of_respondents_scores(right):
 def test_noise_covariance_is_that_of_simulated_releases(right):
     release = private(right).release
     equations, b = score_equations(release), private(right).estimate.coefficients
-    drawn = _draw_noise(equations, b, 6_000, public_generator("test", 1))
+    terms = [term for term in equations.terms.values() if not term.beside]
+    drawn = equations.simulate_noise(b, 6_000, terms, b, public_generator("test", 1))
     stated, found = equations.noise_covariance(b), np.cov(drawn.T)
     scale = np.sqrt(np.diag(stated))
     np.testing.assert_allclose(
@@ -247,15 +248,17 @@ def test_the_errors_of_groups_and_pairs_are_those_of_moved_counts():
     # the slopes of the expected scores by what is released of groups and of pairs
     release = private(design="private").release
     equations, b = score_equations(release), private(design="private").estimate.coefficients
-    share, answers = equations.group_shares, equations.group_answers
-    mean = equations.pair_means(b).reshape(2, 15, -1)
+    answers = equations.group_answers
+    share = answers / answers.sum()
+    mean = equations.mean_scores(b).reshape(2, 15, -1)
     count = equations.pairs.count.reshape(2, 15).sum(axis=0)
     by_cell = np.einsum("e,cep->cp", count, mean)
     slopes = (by_cell - share @ by_cell) / answers.sum()
     by_pair = np.einsum("c,cep->ep", share, mean)
-    expected = equations.group_variance * slopes.T @ slopes
+    expected = equations.variance("group_answers") * slopes.T @ slopes
     expected = expected + equations.count_variance * by_pair.T @ by_pair
-    np.testing.assert_allclose(equations.group_noise(b), expected, rtol=1e-8, atol=1e-9)
+    terms = [term for term in equations.terms.values() if term.beside]
+    np.testing.assert_allclose(equations.noise_covariance(b, terms), expected, rtol=1e-8, atol=1e-9)
 
 
 # --- private ---
@@ -316,7 +319,7 @@ def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(right, ties):
 def test_a_release_with_other_weights_than_its_noise_is_none():
     record = json.loads(private("gender + age").release.to_json())
     record.pop("check")
-    for name, match in (("net wins", "noise of the scale"), ("ties", "ties beside their net wins")):
+    for name, match in (("net wins", "noise of the scale"), ("ties", "noise of the scale")):
         changed = json.loads(json.dumps(record))
         changed["parts"][name]["noise"]["scale"] /= 2
         with pytest.raises(ValueError, match=match):
@@ -326,7 +329,7 @@ def test_a_release_with_other_weights_than_its_noise_is_none():
 @pytest.mark.parametrize(
     ("right", "left", "options", "message"),
     [
-        ("first", "item1 + item2 + outcome", {}, "leave 'first' and item_formula= out"),
+        ("first", "item1 + item2 + outcome", {}, "Leave 'first' and item_formula= out"),
         (
             "1",
             "item1 + item2 + outcome",
@@ -334,7 +337,7 @@ def test_a_release_with_other_weights_than_its_noise_is_none():
                 "item_formula": "city",
                 "item_data": pd.DataFrame({"city": [1.0, 0, 0, 1, 0, 0]}, index=CEMS.items),
             },
-            "leave 'first' and item_formula= out",
+            "Leave 'first' and item_formula= out",
         ),
         ("1", "item1 + item2", {}, "needs outcomes"),
     ],

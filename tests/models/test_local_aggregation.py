@@ -165,7 +165,7 @@ def test_kwiksort_is_that_of_the_paper_where_majorities_are_an_order():
 
 
 def test_a_sort_that_cannot_be_made_is_refused():
-    with pytest.raises(ValueError, match="'cap Borda' are about whole rankings: leave out method"):
+    with pytest.raises(ValueError, match="'cap Borda' concern whole rankings. Leave out method"):
         fitted("cap", method="kwiksort")
     with pytest.raises(ValueError, match="method must be one of 'auto', 'kwiksort', got 'sort'"):
         fitted(method="sort")
@@ -191,7 +191,7 @@ def test_the_excess_of_a_sort_is_predicted_by_pairs():
 
 
 def test_what_is_no_tally_is_refused():
-    with pytest.raises(TypeError, match="count them with protocol.tally"):
+    with pytest.raises(TypeError, match="Count reports with protocol.tally"):
         pr.PrivateRankAggregation.from_reports([{"answer": 1}])
     with pytest.raises(ValueError, match="alpha"):
         fitted(alpha=2)

@@ -2,20 +2,19 @@
 
 import math
 from dataclasses import replace
+from functools import reduce
+from operator import matmul
 
 import numpy as np
 import pandas as pd
 import pytest
 from planting import planted
-from scipy.spatial.distance import squareform
 
 import privrank as pr
 from privrank.bradley_terry.dependence import independent_scores
-from privrank.bradley_terry.inference import noise_by_place
-from privrank.bradley_terry.linear import item_contrasts
+from privrank.bradley_terry.equations import released_degrees
 from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
-from privrank.bradley_terry.score import score_equations
-from privrank.release.survey import PairCounts
+from privrank.bradley_terry.readings import score_equations
 
 ITEMS = tuple("abcdefgh")
 FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
@@ -64,7 +63,7 @@ def test_the_release_holds_the_counts_of_items(fit, equations):
     part = fit.release.parts["wins and losses"]
     assert part.values.sum() == 0  # zero-sum noise on wins and minus losses
     won, lost = part.step * part.values.reshape(2, -1)
-    assert np.allclose(equations.degrees, won - lost, rtol=1e-9)
+    assert np.allclose(released_degrees(equations), won - lost, rtol=1e-9)
     assert np.allclose(equations.score, 0.5 * (won + lost))
     spent = {name: part.epsilon for name, part in fit.release.parts.items()}
     assert spent == pytest.approx({"wins and losses": 0.95, "opponents": 0.05})
@@ -81,11 +80,25 @@ def fitted_again(fit, change, of):
     return matched_counts(replace(fit.release, values=values))[0].pairs.count
 
 
+def net_slopes(equations, mean):
+    """J: the slopes of expected net wins by item counts, given the mean score of each pair."""
+    scores = equations.linear.scores_by(np.arange(len(mean)), mean)
+    return 2.0 * reduce(matmul, equations.matching.by_counts, scores.T)
+
+
+def by_beta(equations, mean):
+    return equations.linear.scores(equations.matching.slopes * mean)
+
+
+def drawn_noise(equations, b, draws):
+    return equations.simulate_noise(b, draws, [*equations.terms.values()], b, None)
+
+
 def test_slopes_are_derivatives_of_expected_net_wins(fit, equations):
     """J by differences: item counts move beta and the pair counts, these the expected nets."""
     t, m, matching = WORTHS[FIRST] - WORTHS[SECOND], len(ITEMS), equations.matching
     mean, step = 2.0 * equations.function.mean(t), fit.release.parts["wins and losses"].step
-    slopes = matching.net_slopes(0.5 * mean)
+    slopes = net_slopes(equations, 0.5 * mean)
     assert np.isfinite(matching.error) and matching.beta != 0.0
 
     def expected(change, of):
@@ -97,12 +110,12 @@ def test_slopes_are_derivatives_of_expected_net_wins(fit, equations):
         moved = expected(change, "wins and losses") - expected(-change, "wins and losses")
         np.testing.assert_allclose(moved / (8 * step), slopes[:, item], atol=2e-4)
     moved = expected(np.array([5]), "opponents") - expected(np.array([-5]), "opponents")
-    by_beta = matching.by_beta(mean)
-    np.testing.assert_allclose(moved / 10, by_beta, atol=1e-5)
-    assert np.abs(by_beta).max() > 0.05
+    of_beta = by_beta(equations, mean)
+    np.testing.assert_allclose(moved / 10, of_beta, atol=1e-5)
+    assert np.abs(of_beta).max() > 0.05
     # the counts of items and Q explain all of the expected nets
     sum_alike = float(matching.alike @ equations.pairs.count)
-    explained = slopes @ equations.degrees + by_beta * sum_alike
+    explained = slopes @ released_degrees(equations) + of_beta * sum_alike
     assert np.allclose(explained, expected(0, "opponents"))
     assert np.allclose(slopes.sum(axis=0), 0.0, atol=1e-10)
 
@@ -117,20 +130,20 @@ def test_beta_is_where_released_opponents_are_expected(fit, equations):
 def check_noise(equations):
     m, b, matching = len(ITEMS), WORTHS, equations.matching
     mean = equations.function.mean(equations.linear.predict(b))
-    slopes, beta = matching.net_slopes(mean), matching.by_beta(mean)
-    step, distribution = equations.item_step, equations.item_distribution
-    v = step**2 * distribution.variance * (2 * m) / (2 * m - 1)
+    slopes, beta = net_slopes(equations, mean), by_beta(equations, mean)
+    noise = equations.by_item
+    v = 0.25 * noise.step**2 * noise.distribution.variance * (2 * m) / (2 * m - 1)
     exact = 2.0 * v * (np.eye(m) - 1.0 / m + slopes @ slopes.T)
     exact += matching.noise.variance * np.outer(beta, beta)
     centred = equations.linear.centred
     assert np.allclose(centred(centred(equations.noise_covariance(b)).T), exact)
-    draws = centred(noise_by_place(equations, b, 40_000))
+    draws = centred(drawn_noise(equations, b, 40_000))
     assert np.allclose(np.cov(draws.T), exact, atol=0.05 * np.diag(exact).max())
     along = equations.linear.predict(np.eye(m) - np.roll(np.eye(m), 1, axis=1))
     t = np.tile(equations.linear.predict(b), (m, 1))
     added = equations.count_noise(along, t)
     contrasts = np.eye(m) - np.roll(np.eye(m), 1, axis=1)
-    of_items = equations.item_variance * ((contrasts @ slopes) ** 2).sum(axis=1)
+    of_items = noise.score_variance * ((contrasts @ slopes) ** 2).sum(axis=1)
     assert np.allclose(added, of_items + matching.noise.variance * (contrasts @ beta) ** 2)
 
 
@@ -138,42 +151,29 @@ def test_noise_is_carried_into_the_scores(equations):
     check_noise(equations)
 
 
-def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(equations):
+def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(fit, equations):
     order = np.random.default_rng(4).permutation(len(ITEMS))
-    here, matching = np.ix_(order, order), equations.matching
-
-    def moved(edges):
-        return squareform(edges, checks=False)[here][FIRST, SECOND]
-
-    pairs = PairCounts(FIRST, SECOND, moved(equations.pairs.count), equations.pairs.origin)
-    facts = {"pairs": pairs, "linear": item_contrasts(pairs, len(ITEMS))}
-    facts["matching"] = replace(
-        matching,
-        pairs=pairs,
-        alike=moved(matching.alike),
-        slopes=moved(matching.slopes),
-        by_items=matching.by_items[here],
-    )
-    listed = replace(equations, **facts)
-    drawn = noise_by_place(equations, WORTHS, 50)[:, order]
-    np.testing.assert_allclose(noise_by_place(listed, WORTHS[order], 50), drawn, atol=1e-9)
+    values = dict(fit.release.values)
+    values["wins and losses"] = values["wins and losses"].reshape(2, -1)[:, order].ravel()
+    design = fit.release.design
+    survey = replace(design, items=tuple(design.items[k] for k in order))
+    listed = score_equations(replace(fit.release, survey=survey, values=values))
+    drawn = drawn_noise(equations, WORTHS, 50)[:, order]
+    np.testing.assert_allclose(drawn_noise(listed, WORTHS[order], 50), drawn, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("method", "old", "new"),
     [
-        ("noise_covariance", "0.25 * self.variance *", "0.0 *"),  # as if item counts were exact
-        ("noise_variances", "0.25 * self.variance *", "0.0 *"),
-        ("_nets", " 2.0 * self.pairs", " self.pairs"),  # as if they moved scores, not net wins
-        ("_nets", "- taken", ""),  # as if they did not move beta
-        ("noise_covariance", "self.noise.variance *", "0.0 *"),  # as if Q were exact
-        ("noise_variances", "2.0 * left", "2.0 * scores"),
+        ("_ends", "multiply(", "multiply(0.0 * "),  # as if item counts were exact
+        ("_ends", "multiply(", "multiply(0.5 * "),  # as if they moved scores, not net wins
+        ("_ends", "-(self.alike", "-0.0 * (self.alike"),  # as if they did not move beta
+        ("terms", "self.noise, 1.0", "self.noise, 0.0"),  # as if Q were exact
     ],
 )
-def test_noise_that_item_counts_do_not_carry_would_be_found(
-    fit, equations, monkeypatch, method, old, new
-):
+def test_noise_that_item_counts_do_not_carry_would_be_found(fit, monkeypatch, method, old, new):
     planted(monkeypatch, Matching, method, old, new)
+    equations = score_equations(replace(fit.release))
     with pytest.raises(AssertionError):
         check_noise(equations)
         test_slopes_are_derivatives_of_expected_net_wins(fit, equations)
@@ -191,8 +191,8 @@ def test_the_covariance_given_item_counts_is_that_of_poisson_pairs(fit, equation
     scores = np.array([equations.linear.scores(row) for row in won - 0.5 * count])
     items = count @ abs(equations.linear.matrix)
     mean = equations.function.mean(t)
-    left = scores - 0.5 * items @ matching.net_slopes(mean).T
-    left -= np.outer(count @ matching.alike, matching.by_beta(mean))
+    left = scores - 0.5 * items @ net_slopes(equations, mean).T
+    left -= np.outer(count @ matching.alike, by_beta(equations, mean))
     given = independent_scores(equations, fit.release, WORTHS)
     assert np.allclose(np.cov(left.T), given, atol=0.04 * np.diag(given).max())
     least = equations.linear.information(equations.spread(t))

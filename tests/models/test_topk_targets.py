@@ -9,7 +9,8 @@ import pytest
 from scipy.optimize import brentq
 
 import privrank as pr
-from privrank.bradley_terry.score import score_equations
+from privrank.bradley_terry.equations import degree_error
+from privrank.bradley_terry.readings import score_equations
 from privrank.hypotheses.tails import noisy_tail, normal_laplace_tail
 from privrank.results.topk import equal_variances, most_met
 
@@ -134,7 +135,7 @@ def test_win_rates_have_the_form_of_the_less_predicted_noise(
     if arguments.keys() == {"shares"}:
         assert fit.release.parts["item_counts"].epsilon == pytest.approx(0.4)
     rate, compared = rates(fit.release)
-    seen = compared > 5 * score_equations(fit.release).degree_error
+    seen = compared > 5 * degree_error(score_equations(fit.release))
     np.testing.assert_allclose(fit.estimate[seen], rate[seen])
     np.testing.assert_allclose(fit.degrees[seen], compared[seen])
     text = " ".join(str(fit.summary()).split())
@@ -157,10 +158,10 @@ def test_the_chosen_form_has_the_less_noise_and_as_much_as_was_predicted(items, 
         off = np.array([fit.estimate - exact.estimate for fit in fits]) * exact.degrees
         facts = score_equations(fits[0].release)
         # of half net wins: theirs, and that of the comparisons at the rates there are
-        rest = np.mean((exact.estimate - 0.5) ** 2) * facts.degree_error**2
+        rest = np.mean((exact.estimate - 0.5) ** 2) * degree_error(facts) ** 2
         apart = off - off.mean(axis=1, keepdims=True)
         measured.append((apart**2).sum(axis=1).mean() / (items - 1))
-        assert measured[-1] == pytest.approx(facts.item_variance + rest, rel=0.15)
+        assert measured[-1] == pytest.approx(facts.by_item.score_variance + rest, rel=0.15)
     assert measured[0] < 0.85 * measured[1]
 
 
@@ -173,10 +174,10 @@ def test_intervals_of_net_wins_and_comparisons_allow_for_the_noise_of_both(rows)
     for item in range(6):
 
         def excess(r, rate=rate[item], met=met[item]):
-            noise = facts.degree_error * (r - 0.5) / met
+            noise = degree_error(facts) * (r - 0.5) / met
             deviation = np.sqrt([r * (1 - r) / met + noise**2])
-            net = np.array([facts.item_step / met])
-            tail = noisy_tail(facts.item_distribution, np.array([abs(rate - r)]), deviation, net)
+            net = np.array([0.5 * facts.by_item.step / met])
+            tail = noisy_tail(facts.by_item.distribution, np.array([abs(rate - r)]), deviation, net)
             return float(tail[0]) - 0.1
 
         for end in ends.iloc[item]:
@@ -191,7 +192,7 @@ def test_an_item_whose_comparisons_do_not_exceed_their_noise_may_have_any_rate()
     model = pr.PrivateTopK(frame, 2, items=range(6), respondent="respondent", max_rows=15)
     arguments = {"target": "win rate", "shares": {"item_counts": 0.5}}
     fit = model.fit(2.0, rng=seeded(), **arguments)
-    rough = rates(fit.release)[1] <= 4 * score_equations(fit.release).degree_error
+    rough = rates(fit.release)[1] <= 4 * degree_error(score_equations(fit.release))
     assert rough[[0, 5]].all() and not rough.all()
     assert (fit.conf_int()[rough].to_numpy() == [0.0, 1.0]).all()
     assert (fit.rank_conf_int()[rough].to_numpy() == [1, 6]).all()

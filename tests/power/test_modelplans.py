@@ -253,7 +253,7 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.BTLPower(items=4).power(100, 1.0), "contrast must be given"),
         (
             lambda: pr.power.BTLPower(items=4).power(100, 1.0, 0.4, contrast=0.5),
-            "a BTLPower takes no contrast= beside an effect: state contrast= once",
+            "BTLPower takes no contrast= with another effect. State contrast= once",
         ),
         (
             lambda: pr.power.BTLPower(items=4, mode="local").power(100, 1.0, 0.5, delta=0.1),
@@ -267,7 +267,7 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.BTLPower(items=4, mode="local", method="counts"), "method is a setting"),
         (
             lambda: pr.power.BTLPower(items=4, unit="row", dependence="pairs").power(9, 1.0, 0.5),
-            "dependence='pairs' is about the answers of one respondent",
+            "dependence='pairs' concerns the answers of one respondent",
         ),
         (lambda: pr.power.TopKPower(items=4, k=2).power(100, 1.0, -0.5), "gap must not be"),
         (lambda: pr.power.TopKPower(items=4, k=4), "k must"),
@@ -276,7 +276,7 @@ def test_figures_have_a_line_for_each_number():
         (lambda: pr.power.AggregationPower(items=4, method="copeland"), "method must"),
         (
             lambda: pr.power.AggregationPower(items=4, method="kwiksort", loss="width"),
-            "private fits with method='kwiksort' have no intervals of ranks: use loss='excess'",
+            "method='kwiksort' has no rank sets in private fits. Use loss='excess'",
         ),
         (
             lambda: pr.power.AggregationPower(items=21, method="exponential").power(9, 1.0, 0.5),

@@ -213,7 +213,7 @@ def test_a_table_of_sizes_keeps_their_errors_as_the_guide_shows():
 def test_figures_have_a_line_for_each_number():
     design = UNIFORM(2, kind="choices")
     ax = design.plot_power(nobs=[50, 100, 200], **two([0.2, np.inf])).axes[0]
-    assert [line.get_label() for line in ax.lines] == ["epsilon 0.2", "non-private"]
+    assert [line.get_label() for line in ax.lines] == ["epsilon = 0.2", "non-private"]
     ax = design.plot_power("effect", nobs=50, epsilon=1.0, total_variation=[0.1, 0.2]).axes[0]
     assert ax.get_xlabel() == "total variation" and len(ax.lines) == 1
     figure = design.plot_power("epsilon", power=0.8, **two([0.1, 0.3, 1.0, np.inf]))
@@ -249,30 +249,30 @@ BAD = {
     ),
     "two effects": (
         lambda: UNIFORM(4).power(nobs=25, phi=0.5, **two(1.0)),
-        "takes no total_variation= beside an effect: state phi= or total_variation= once",
+        "takes no total_variation= with another effect. State phi= or total_variation= once",
     ),
     "phi of choices": (
         lambda: CHOICES.power(nobs=25, phi=0.5, epsilon=1.0),
-        "takes no phi=: state total_variation= once, or plan with kind='rankings'",
+        "takes no phi=. State total_variation= once, or plan with kind='rankings'",
     ),
     "an effect twice": (
         lambda: UNIFORM(4).power(nobs=25, effect=0.5, **two(1.0)),
-        "takes no total_variation= beside an effect: state phi= or total_variation= once",
+        "takes no total_variation= with another effect. State phi= or total_variation= once",
     ),
     "a distance of rankings": (
         lambda: UNIFORM(3).power(nobs=9, total_variation=0.9, epsilon=1.0),
-        "total_variation must be between of at least 0 and at most 0.8333",
+        "total_variation must be between 0 and 0.8333",
     ),
     "a distance beyond uniformity": (
         lambda: IDENTITY(pr.Mallows(3, 0.5)).power(nobs=9, total_variation=0.3, epsilon=1.0),
-        "at most 0.2619",
+        "between 0 and 0.2619",
     ),
     "no number": (
         lambda: UNIFORM(3).power(nobs=9, total_variation="far", epsilon=1.0),
         "total_variation must be between",
     ),
     "phi": (lambda: UNIFORM(4).power(nobs=25, phi=1.5, epsilon=1.0), "phi must lie between"),
-    "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "at most 0.5"),
+    "a distance": (lambda: TABLE.power(nobs=9, total_variation=0.7, epsilon=1), "0 and 0.5"),
     "H0": (
         lambda: UNIFORM(4).solve_power(phi=1.0, epsilon=1.0, power=0.8),
         "phi = 1 is H0 itself",

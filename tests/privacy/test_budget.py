@@ -59,7 +59,7 @@ def test_refusal_leaves_the_ledger_as_it_was(epsilon, delta):
     budget = pr.Budget(epsilon=1.0, delta=1e-6)
     budget.reserve("first", 0.3, 0.0, unit="row")
     before = budget.spendings
-    with pytest.raises(pr.BudgetExceeded, match="Nothing was read or drawn"):
+    with pytest.raises(pr.BudgetExceeded, match="No data were read and no noise was drawn"):
         budget.reserve("second", epsilon, delta, unit="row")
     assert budget.spendings == before
 

@@ -73,7 +73,7 @@ def test_a_fork_does_not_spend_the_budget_again(call):
         assert said.startswith(
             "RuntimeError: a Budget in memory spends only in the process that made it"
         )
-        assert "keep it on disk" in said
+        assert "Keep it on disk" in said
     call(budget)
     assert budget.left == (0.0, 0.0) and len(budget.spendings) == 1
 
@@ -96,7 +96,7 @@ def test_no_reservation_comes_between_what_another_reads_and_adds():
     budget = pr.Budget(epsilon=1.0)
     with budget._held() as (account, add):
         for ask in (spend, str, lambda budget: budget.left):
-            with pytest.raises(RuntimeError, match="by the thread that is spending from it: ask"):
+            with pytest.raises(RuntimeError, match="by the thread that is spending from it. Read"):
                 ask(budget)
         assert account.spendings == ()
         add(Spending("first", 1.0, 0.0))

@@ -72,7 +72,7 @@ def test_it_is_made_once_and_opened_by_its_path(path, kind):
     assert second.path == path and second.label == "tea survey"
     second.reserve("test", 0.75, 0.0, unit="row")
     assert first.spendings == second.spendings and first.left == (0.25, 1e-6)
-    with pytest.raises(pr.BudgetExceeded, match="epsilon 1, .* are 0.25 and 1e-06 left"):
+    with pytest.raises(pr.BudgetExceeded, match="only 0.25 and 1e-06 of 1 and 1e-06 remain"):
         first.reserve("test", 0.5, 0.0, unit="row")
     assert pr.Budget(path, **FACTS).left == (0.25, 1e-6)
     assert repr(second).startswith("Budget('survey.ledger', epsilon=1, delta=1e-06, unit='row'; l")
@@ -138,7 +138,12 @@ def test_in_memory_there_is_no_date():
             "path must be text or os.PathLike, got float.* give epsilon= alone",
         ),
         ((b"a.ledger",), {"epsilon": 1.0}, TypeError, "path must be .* got bytes"),
-        ((), {"epsilon": 1.0, "label": "tea"}, ValueError, "label= names .* give its path, too"),
+        (
+            (),
+            {"epsilon": 1.0, "label": "tea"},
+            ValueError,
+            "label= is for .* Give its path",
+        ),
         (("new.ledger",), {"epsilon": 1.0, "label": 3}, TypeError, "label must be text, got int"),
         (("a\0b",), {"epsilon": 1.0}, ValueError, "file name that a disk can hold"),
         (("new.ledger",), {"epsilon": -1.0}, ValueError, "epsilon must be positive"),
@@ -167,7 +172,7 @@ def test_another_survey_is_refused(path, other):
 
 # --- another past than the one it saw ---
 
-LACKS = "lacks what was in it since it was opened, or is another one. Restore it as"
+LACKS = "lacks lines that it had since it was opened, or is another ledger. Restore it as"
 
 
 def refused_past(budget):
@@ -565,7 +570,7 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(ledgers, "_SETTINGS", full)
         patch.setattr(ledgers, "astuple", lambda line: ("x" * 9999, 0.1, 0.0, None, None, None))
-        with pytest.raises(OSError, match="disk is full.. .* may stand as spent. Name"):
+        with pytest.raises(OSError, match="disk is full.. .* may be recorded as spent. Name"):
             model().fit(epsilon=0.25, budget=budget)
     assert path.read_bytes() == before and len(names(path)) == 2
     with pytest.raises(pr.FitError, match="nothing was released.*AssertionError"):

@@ -538,7 +538,7 @@ def test_more_items_than_can_be_drawn_are_refused(name, items):
     model = pr.PrivateBTL(
         frame, items=[f"i{k}" for k in range(items)], respondent=None, design="public"
     )
-    with pytest.raises(ValueError, match=f"at most {items - 1} items, got {items}: use"):
+    with pytest.raises(ValueError, match=f"at most {items - 1} items, got {items}. Use"):
         model.fit(1.0, noise=name)
 
 

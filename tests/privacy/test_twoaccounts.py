@@ -36,7 +36,7 @@ def times(spend, budget, most=1000):
         try:
             spend(budget)
         except pr.BudgetExceeded as error:
-            assert "Nothing was read or drawn" in str(error)
+            assert "No data were read and no noise was drawn" in str(error)
             return k
     return most
 
@@ -119,8 +119,8 @@ def test_a_rho_that_is_not_known_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"epsilon": 1.0, "delta": 1e-6, "pure": 2}, "pure=2 is more than epsilon=1"),
-        ({"epsilon": 1.0, "pure": 0.5}, "give delta=, 1e-6 say"),
+        ({"epsilon": 1.0, "delta": 1e-6, "pure": 2}, "pure=2 must be at most epsilon=1"),
+        ({"epsilon": 1.0, "pure": 0.5}, "Give delta=, for example 1e-6"),
         ({"epsilon": 1.0, "delta": 1e-6, "pure": -1}, r"pure must be a number in \[0, inf\)"),
         (
             {"epsilon": math.inf, "delta": 1e-6, "pure": math.inf},

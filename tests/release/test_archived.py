@@ -43,7 +43,7 @@ def test_a_changed_archive_is_refused(read, result):
             text = json.dumps(changed(record, path, new))
             if json.loads(text) == record:
                 continue
-            with pytest.raises(ValueError, match=r"this one was changed. Take the text as .*\.$"):
+            with pytest.raises(ValueError, match=r"this one was changed. Pass the text as .*\.$"):
                 read(text)
     with pytest.raises(ValueError, match="changed"):
         read(json.dumps(record | {"more": 1}))

@@ -102,9 +102,9 @@ def test_results_of_other_versions_are_read(version):
 
 def test_a_release_of_a_later_form_is_refused_by_name():
     record = changed(saved(), ["release", "schema"], "privrank-release/3")
-    with pytest.raises(ValueError, match="of the form 'privrank-release/3', and this version"):
+    with pytest.raises(ValueError, match="of the form 'privrank-release/3', but this version"):
         pr.from_json(archive(record))
-    with pytest.raises(ValueError, match="of the form 'privrank-release/3', and this version"):
+    with pytest.raises(ValueError, match="of the form 'privrank-release/3', but this version"):
         pr.Release.from_json(archive(record["release"]))
 
 

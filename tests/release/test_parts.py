@@ -53,7 +53,7 @@ def test_an_archive_with_another_sensitivity_is_refused():
         )
         plan = replace(release.plan, parts={**release.plan.parts, name: halved})
         text = replace(release, plan=plan).to_json()
-        with pytest.raises(ValueError, match="no release that a fit can make"):
+        with pytest.raises(ValueError, match="not a release that a fit can produce"):
             Release.from_json(text)
         assert np.array_equal(
             Release.from_json(release.to_json()).values[name], release.values[name]

@@ -8,7 +8,7 @@ from scipy.stats import chi2, f, norm, t
 from scipy.stats import kurtosis as excess_kurtosis
 
 import privrank as pr
-from privrank.bradley_terry.estimate import score_covariance
+from privrank.bradley_terry.estimate import response_covariance, score_covariance
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.results.pooling import Source, combine, fraction_source, score_source, worth_source
 
@@ -265,7 +265,7 @@ def test_what_responses_add_counts_as_noise_once():
     facts = inference.equations
     basis = np.linalg.qr(np.eye(4) - 0.25)[0][:, :3].T
     _, _, sampling, _, noise = worth_source(inference).at(np.zeros((1, 3)))
-    added = basis @ facts.response_covariance @ basis.T
+    added = basis @ response_covariance(facts) @ basis.T
     whole = basis @ score_covariance(facts, inference.release, np.zeros(4)) @ basis.T
     assert np.trace(added) > np.trace(sampling[0]) > 0
     assert np.trace(noise[0]) == pytest.approx(np.trace(added))

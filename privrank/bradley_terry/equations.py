@@ -1,0 +1,236 @@
+"""Noisy score equations of a model of paired comparisons, as a release is read. Sees no data.
+
+Scores are in wins. Without covariates they read ``sum_j n_ij (F(theta_i - theta_j) - 1/2) +
+gamma theta_i = net_i / 2``, so noise on `net` enters halved. With covariates row r of the released
+statistic is the sum of basis times net wins, and the model matrix is basis times weights. So the
+score of column k is weights_k' statistic, on the item basis, halved. Noise follows by the same map.
+Under a log-loss that is no matching loss the scores are another function of the worths
+(:class:`privrank.bradley_terry.losses.ScoreFunction`).
+
+A release is these scores and its noise terms (:mod:`privrank.bradley_terry.noiseterm`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from privrank.bradley_terry.components import Components
+from privrank.bradley_terry.linear import LinearPredictor
+from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.noiseterm import Map, NoiseTerm
+from privrank.bradley_terry.paircounts import Matching
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.names import GROUP_ANSWERS, NET, PAIR_COUNTS, SIDES, WINS, WORTHS
+from privrank.release.survey import Covariates, PairCounts
+from privrank.util.arrays import AnyArray, FloatArray
+from privrank.util.solvers import dense
+
+_NO_NOISE = NoiseTerm(DiscreteLaplace(0.0), 2.0, 1, np.full((1, 1), 0.5))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreEquations:
+    """Noisy scores of the coefficients b, the comparisons behind them, and their noise.
+
+    Without covariates the coefficients are the worths.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m.
+    score : ndarray, shape (p,)
+        Noisy scores; those of worths are made to sum to zero.
+    pairs : PairCounts
+        Comparisons per pair used in the fit, with covariates per pattern and pair.
+    linear : LinearPredictor
+        The map from coefficients to the predictor of each edge.
+    function : ScoreFunction
+        How the scores depend on the worths.
+    components : Components
+        The items between which comparisons are known of, and what these identify.
+    covariates : Covariates or None
+        The model matrix.
+    terms : mapping of str to NoiseTerm
+        The noise of each part of the release that moves the scores.
+    surplus : ndarray
+        By how much the comparisons of each cell are larger than released; 0 if they are not.
+    group_answers : ndarray
+        Comparisons of each group of respondents, as released and at least one; else empty.
+    random_pairs : bool
+        Whether pair counts are expectations, so that the score also varies with who met whom.
+    matching : Matching or None
+        Who met whom, where the pair counts follow from those of items.
+    response : ndarray
+        What responses add to the variance of each edge's score, and ties take off; may be empty.
+    answers : tuple of ndarray or None
+        Wins and losses of each edge's first item, known exactly: then the coefficients are fitted
+        to them by maximum likelihood.
+    """
+
+    items: int
+    score: FloatArray
+    pairs: PairCounts
+    linear: LinearPredictor
+    function: ScoreFunction
+    components: Components
+    covariates: Covariates | None = None
+    terms: Mapping[str, NoiseTerm] = field(default_factory=dict)
+    surplus: FloatArray = field(default_factory=lambda: np.zeros(()))
+    group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
+    random_pairs: bool = False
+    matching: Matching | None = None
+    response: FloatArray = field(default_factory=lambda: np.zeros(0))
+    answers: tuple[FloatArray, FloatArray] | None = None
+
+    @property
+    def fitted(self) -> ScoreFunction:
+        """How the scores that the fit solves depend on the worths."""
+        return self.function if self.answers is None else ScoreFunction(self.function.link, True)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the last coefficient is a tie parameter."""
+        return self.function.ties
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the last coefficient is an order effect."""
+        return self.covariates is not None and self.covariates.ordered
+
+    def by_edge(self, cells: AnyArray) -> AnyArray:
+        """Return numbers by cell, or one for all, for the edges of the linear predictor."""
+        return np.tile(np.broadcast_to(cells, len(self.pairs.count)), 3) if self.tied else cells
+
+    @property
+    def count(self) -> FloatArray:
+        """Comparisons of each edge used in the fit."""
+        return self.by_edge(np.asarray(self.pairs.count))
+
+    @property
+    def released(self) -> FloatArray:
+        """Comparisons of each cell as they were released, also where noise put them below 0."""
+        return np.asarray(self.pairs.count - self.surplus)
+
+    def information(self, b: FloatArray) -> FloatArray:
+        """Return the slope of the mean scores by the coefficients, shape (p, p)."""
+        return self.linear.information(self.count * self.fitted.curvature(self.linear.predict(b)))
+
+    def spread(self, t: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
+        """Return the variance of each edge's score of independent answers at predictors t.
+
+        With responses at least what E(y^2) >= |E(y)| leaves.
+        """
+        function = function or self.function
+        exact = np.asarray(self.count * function.variance(t))
+        if not len(self.response):
+            return exact
+        if self.tied:
+            return exact + np.maximum(self.response, 0.0)
+        mean = np.abs(function.mean(t))
+        return np.maximum(exact + self.response, self.pairs.count * mean * (0.5 - mean))
+
+    def mean_scores(self, b: FloatArray) -> Map:
+        """Return the expected scores of one answer of each cell, shape (cells, p).
+
+        Three edges add up to a cell where ties have a parameter.
+        """
+        cell = self.by_edge(np.arange(len(self.pairs.count)))
+        return self.linear.scores_by(cell, self.function.mean(self.linear.predict(b)))
+
+    @property
+    def pair_terms(self) -> list[NoiseTerm]:
+        """The noise of pairs of items."""
+        return [term for term in self.terms.values() if term.by_pair]
+
+    @property
+    def by_item(self) -> NoiseTerm:
+        """The noise of the scores of items, each half a number of it, or half of two."""
+        parts = (part for part in (NET, SIDES, WORTHS) if part in self.terms)
+        return self.terms.get(next(parts, ""), _NO_NOISE)
+
+    def variance(self, part: str) -> float:
+        """Return the variance of the noise of each number of a part; 0 if it is not a term."""
+        return self.terms[part].variance if part in self.terms else 0.0
+
+    @property
+    def count_variance(self) -> float:
+        """Error variance of each released pair count; with covariates of their sum over cells."""
+        return self.variance(PAIR_COUNTS) + 2.0 * self.variance(WINS)
+
+    def noise_covariance(
+        self, b: FloatArray, terms: Sequence[NoiseTerm] | None = None
+    ) -> FloatArray:
+        """Return the covariance of the scores by noise, shape (p, p), at coefficients b.
+
+        That of some terms, or of all but those that are beside it.
+        """
+        if terms is None:
+            terms = [term for term in self.terms.values() if not term.beside]
+        mean = cache(lambda: self.mean_scores(b))  # once, if any term enters through counts
+        covariance = np.zeros((len(b), len(b)))
+        for term in terms:
+            part = term.covariance(mean)
+            covariance[: len(part), : len(part)] += part
+        return covariance
+
+    def simulate_noise(
+        self,
+        b: FloatArray,
+        draws: int,
+        terms: Sequence[NoiseTerm],
+        fit: FloatArray,
+        generator: np.random.Generator,
+    ) -> FloatArray:
+        """Draw errors of the scores by noise, shape (draws, p), at coefficients b.
+
+        Without covariates these are public draws for the items in the order of the worths of a fit.
+        """
+        mean = cache(lambda: self.mean_scores(b))  # once, if any term enters through counts
+        plain = self.covariates is None
+        place = np.argsort(np.argsort(fit[: self.items], kind="stable"))
+        errors = np.zeros((draws, len(b)))
+        for term in terms:
+            drawn = term.simulate(mean, draws, place, None if plain else generator)
+            errors[:, : drawn.shape[1]] += drawn
+        return errors
+
+    def count_noise(self, along: FloatArray, predictors: FloatArray) -> FloatArray:
+        """Return what errors of pair counts add to variances of combinations of scores.
+
+        Given those by edge, shape (rows, edges), and predictors.
+        """
+        by_edge = along * self.function.mean(predictors)
+        rows = by_edge.reshape(len(along), -1, len(self.pairs.count)).sum(axis=1)
+        noise = np.zeros(len(along))
+        for part, term in self.terms.items():
+            if term.counts is not None and part != GROUP_ANSWERS:
+                noise += term.variance * (term.through_counts(rows) ** 2).sum(axis=1)
+        return noise
+
+
+def scores_by_pattern(facts: ScoreEquations, b: FloatArray) -> FloatArray:
+    """Return the expected scores of all comparisons, by pattern of covariates, (patterns, p)."""
+    pattern = facts.by_edge(facts.pairs.first // facts.items)
+    means = facts.function.mean(facts.linear.predict(b))
+    return dense(facts.linear.scores_by(pattern, facts.count * means))
+
+
+def released_degrees(facts: ScoreEquations) -> FloatArray:
+    """Return the comparisons each item takes part in, as released; without covariates."""
+    return (facts.linear.worths or facts.linear).sizes(facts.released)
+
+
+def degree_error(facts: ScoreEquations) -> float:
+    """Return the standard deviation of the noise of those; 0 where these are public."""
+    pairs = (facts.items - 1) * facts.count_variance
+    return math.sqrt(pairs if facts.matching is None else facts.matching.variance)
+
+
+def released_total(facts: ScoreEquations) -> float:
+    """Return the comparisons in all, as released; where noise has left fewer than one, one."""
+    return max(float(facts.released.sum()), 1.0)

@@ -1,0 +1,144 @@
+"""One noise of a release, and how it moves the scores. Sees no data.
+
+A released number enters in two ways only: directly, or through the comparisons on which expected
+scores depend. To first order its noise z moves the scores at b by M(b) z, with
+
+    M(b) = scores - mean_scores(b)' counts,
+
+where row c of mean_scores(b), shape (cells, p), is the expected score of one answer in cell c.
+Covariance is v M M' for noise of variance v, and a simulation M z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from operator import matmul
+from typing import Any
+
+import numpy as np
+
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import simulated
+from privrank.release.plan import Noise, equivalent_variance
+from privrank.util.arrays import FloatArray, IntArray, readonly_copy
+from privrank.util.solvers import dense, product
+
+Map = Any
+"""Whatever ``rows @ map`` is defined for: an array, or a sparse array."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseTerm:
+    """Noise of one part of a release, as independent vectors of k numbers.
+
+    Parameters
+    ----------
+    distribution : Noise or None
+        Distribution of a vector, in steps; None for numbers of variance 1 that are taken as normal.
+    step : float
+        The step.
+    size : int
+        How many numbers k a vector has.
+    scores : Map, shape (p, k), or None
+        How the numbers enter the scores directly; None if they do not.
+    counts : sequence of Map, or None
+        How they enter the comparisons of the cells, shape (cells, k), as factors of a product, of
+        which the identity has none; None if they do not.
+    items : ndarray of int64, shape (1 or 2, l), or None
+        Item of each number, or winner and loser of a cell, or pair; k / l such blocks follow each
+        other. Public draws are for the items in the order of their worths.
+    vectors : ndarray, shape (K, vectors)
+        Weights of the vectors in each column of a model matrix, whose scores follow each other.
+    beside : bool
+        Whether the noise counts among normal errors of the scores, beside what is simulated.
+    """
+
+    distribution: Any
+    step: float
+    size: int
+    scores: Map = None
+    counts: Sequence[Map] | None = None
+    items: IntArray | None = None
+    vectors: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
+    beside: bool = False
+
+    @property
+    def by_pair(self) -> bool:
+        """Whether the numbers belong to pairs of items."""
+        return self.items is not None and len(self.items) == 2
+
+    @property
+    def variance(self) -> float:
+        """Variance of independent numbers with differences like those of one vector."""
+        if self.distribution is None:
+            return self.step**2
+        return self.step**2 * equivalent_variance(self.distribution, self.size)
+
+    @property
+    def score_variance(self) -> float:
+        """Variance of the noise of each score that the numbers enter alike."""
+        return self.variance * float((self.scores**2).sum() / self.scores.shape[0])
+
+    def through_counts(self, rows: FloatArray) -> FloatArray:
+        """Return what the numbers do to rows of scores by cell, shape (rows, k), by the counts."""
+        return dense(reduce(matmul, self.counts or (), rows))
+
+    def at(self, mean: Callable[[], Map]) -> Map:
+        """Return M, shape (p, k), given the expected scores of the cells."""
+        if self.counts is None:
+            return self.scores
+        moved = reduce(matmul, self.counts, mean().T)
+        # noise is symmetric, so the sign of all of it does not matter
+        return moved if self.scores is None else self.scores - moved
+
+    def covariance(self, mean: Callable[[], Map]) -> FloatArray:
+        """Return the covariance of the scores by this noise, given those of the cells."""
+        moved = self.at(mean)
+        gram = product(moved, moved.T) if isinstance(moved, np.ndarray) else dense(moved @ moved.T)
+        return np.asarray(self.variance * np.kron(self.vectors @ self.vectors.T, gram))
+
+    def simulate(
+        self,
+        mean: Callable[[], Map],
+        draws: int,
+        place: IntArray,
+        generator: np.random.Generator | None,
+    ) -> FloatArray:
+        """Draw errors of the scores, shape (draws, p), given those of the cells.
+
+        Public draws for the items at these places where there is no generator.
+        """
+        moved = self.step * self.at(mean).T
+        errors = np.zeros((draws, len(self.vectors) * moved.shape[1]))
+        for row in self.vectors.T:
+            # one vector at a time, so that memory does not grow with their number
+            drawn = (
+                self._public(draws, place)
+                if generator is None
+                else simulated(self.distribution, (draws, self.size), generator)
+            )
+            errors += np.kron(row, drawn @ moved)
+        return errors
+
+    def _public(self, draws: int, place: IntArray) -> FloatArray:
+        """Return public draws, the same whatever the order in which items are listed."""
+        drawn = public_noise(self.distribution, self.size, draws, len(place) * self.by_pair)
+        if self.items is None:
+            return drawn
+        ends = place[self.items]
+        # what enters scores has a sign, which depends on which of two items is the first
+        turned = (ends[0] > ends[-1]) & (self.scores is not None)
+        rank = np.argsort(np.lexsort((ends.max(axis=0), ends.min(axis=0), turned)))
+        blocks = np.arange(0, self.size, len(rank))
+        return drawn.take(np.add.outer(blocks, rank).ravel(), axis=1)
+
+
+@lru_cache(maxsize=3)
+def public_noise(distribution: Noise | None, size: int, draws: int, pairs: int = 0) -> FloatArray:
+    """Return public draws, shape (draws, size), kept for the next test; of pairs, if any."""
+    generator = public_generator("errors of pairs" if pairs else "errors of worths", pairs or size)
+    if distribution is None:
+        return readonly_copy(generator.standard_normal((draws, size)), np.float64)
+    return readonly_copy(np.asarray(simulated(distribution, (draws, size), generator)), np.float64)
