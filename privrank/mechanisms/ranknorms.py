@@ -35,7 +35,7 @@ from privrank.hypotheses.nulls import (
     uniform_rankings,
     usual_draws,
 )
-from privrank.hypotheses.statistic import Blindness, Statistic
+from privrank.hypotheses.statistic import Blindness, Statistic, most_rankings
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import (
     ALLOWANCE,
@@ -53,9 +53,6 @@ from privrank.util.arrays import IntArray, Words, batches, orders_of, signs_of_o
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
-
-_WORK = 2**23
-"""Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
 
 _RIDGE = 0.01
 """Constant added under the root, in units of n: it bounds the slope, and so the rounding errors."""
@@ -178,11 +175,6 @@ def _missed(
     if not sees_everything(n, m):
         return (blind,), None
     return (), proof if m <= MAX_ITEMS else None
-
-
-def most_rankings(m: int) -> int:
-    """Return the most rankings of m > 6 items of which the third part is taken."""
-    return math.isqrt(_WORK // -(-m * (m - 1) // 128))
 
 
 def residual_norm(n: int, m: int) -> Statistic:

@@ -454,8 +454,8 @@ def cautions(release: Release) -> tuple[str, ...]:
     excess = predicted_excess(release)
     if excess is not None and excess > LARGEST_EXCESS:
         notes.append(
-            f"Low accuracy: the order may disagree with the rankings on {min(excess, 0.5):.1%} "
-            f"more of all pairs than the best order does; more {release.sample.unit}s or a larger "
-            f"epsilon would help."
+            f"The consensus may disagree with the rankings on {min(excess, 0.5):.1%} more of all "
+            f"pairs than the best possible order. Use more {release.sample.unit}s or a larger "
+            f"epsilon."
         )
     return tuple(notes)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from privrank.closeness import ClosenessMethod, compare
+from privrank.closeness import ClosenessMethod, compare, comparison_rejects
 from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.effects import (
     MAX_THETA,
@@ -38,7 +38,6 @@ from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample, SampleKind
-from privrank.results.rejections import comparison_rejects
 from privrank.uniformity import UniformityMethod
 from privrank.uniformity import uniformity_statistic as ask_uniformity
 from privrank.util.checks import as_numbers, check_count, is_number, quoted

@@ -182,7 +182,7 @@ def _dependence_lattice(design: Design, form: Form) -> int:
 _DECLARED = (
     PartSpec(
         NET,
-        words="wins minus losses",
+        words="net wins",
         main=True,
         calibrate=_net_noise,
         size=lambda design, form: (

@@ -111,7 +111,7 @@ def report(
         author=author,
         date=date.today().isoformat(),
         paragraphs=[part for part in re.split(r"\n\s*\n", text or "") if part.strip()],
-        sources=" ".join(facts["noise source"] for _, facts in public),
+        sources=" ".join(facts["noise"] for _, facts in public),
         overview=_overview(public).as_html() if len(public) > 1 else None,
         chapters=[
             {
@@ -193,7 +193,7 @@ def _target(path: object) -> Path:
 
 def _overview(public: Sequence[tuple[str, Mapping[str, str]]]) -> tables.Table:
     """Return a table of the public facts of each result."""
-    heads = ("N", "unit", "epsilon", "delta", "noise source")
+    heads = ("N", "unit", "epsilon", "delta", "noise")
     rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public)
     return tables.Table("Results on this page", (), ("result", *heads), rows)
 

@@ -17,12 +17,12 @@ from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
-from privrank.release.release import Release, ReleasedPart, distribution_name
+from privrank.release.release import Release, ReleasedPart
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
-from privrank.results.claims import said
+from privrank.results.cautions import warned
+from privrank.results.claims import assumed, percent, said
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, readonly_copy
-from privrank.util.checks import check_flag
 
 # How ties and missing items were declared to be read: the constant that says so, and its sentence.
 _READINGS = {
@@ -31,18 +31,24 @@ _READINGS = {
     "missing half": "left out half",
 }
 
+# The statistic that has noise by its name and in words, and the unit of its scale.
+_STATISTICS = {
+    PAIRS: ("pair counts", "pairwise fractions", "fraction"),
+    TOTALS: ("Borda totals", "mean ranks", "mean rank"),
+}
+
 # Rules in words, where their names are none that a statistician knows.
 _RULES = {
-    "EB-Kemeny": "Kemeny, by empirical Bayes",
-    "Borda": "by mean rank (Borda)",
-    "Copeland": "by majorities (Copeland)",
+    "EB-Kemeny": "Kemeny (shrunken pairwise fractions)",
+    "Borda": "Borda (mean ranks)",
+    "Copeland": "Copeland (majorities)",
 }
 
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class AggregationResult(Result):
-    """A private consensus: the order, intervals of ranks, scores and pair fractions.
+    """Results of private rank aggregation.
 
     Parameters
     ----------
@@ -483,55 +489,39 @@ class AggregationResult(Result):
     def _warned(self) -> list[str]:
         return _order_cautions(self.release)
 
-    def summary(self, details: bool = False) -> tables.Table:
-        """Return the table a paper can print: consensus, intervals of ranks, the guarantee.
-
-        Parameters
-        ----------
-        details : bool, default False
-            Whether to say what an expert asks: the scale of the noise, how wide intervals are and
-            why, what another release would say, shares of epsilon.
-
-        Returns
-        -------
-        Table
-
-        Examples
-        --------
-        >>> table = result.summary()
-        >>> for line in str(table).splitlines()[8:12]:
-        ...     print(line)
-        ----------------------------------------------------------------------------------
-        tea                      1    1.323    0.048    1.225    1.414        1      0.620
-        coffee                   2    0.978    0.051    0.878    1.077        2      0.598
-        milk                     3    0.700    0.049    0.607    0.798        3
-        """
+    def _table(self, details: bool) -> tables.Table:
         release = self.release
         frame = self.to_frame()
         # how far the order may be from the best one of the released numbers; None of other rules
         gap = release.found.get("gap")
         rule = release.plan.method
-        if not check_flag("details", details):
+        if not details:
             rule = _RULES.get(rule, rule)
         elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
         columns = {
-            "rank": tables.Column("place", str),
+            "rank": tables.Column("rank", str),
             "borda": tables.Column("Borda"),
             "std_err": tables.Column("std err"),
             **tables.interval_columns(self.alpha),
-            "ranks": tables.Column("ranks", str),
-            "over_next": tables.Column("over next"),
+            "ranks": tables.Column("rank set", str),
+            "over_next": tables.Column("P(before next)"),
         }
         return tables.laid_out(
             shown,
             columns,
             title=guarantee.title("Rank Aggregation", release),
             header=guarantee.header(
-                release, ("Consensus:", rule), noise=_noise(self), details=details
+                release, ("Consensus:", rule), noise=_noise(self, details), details=details
             ),
-            notes=_notes(self, frame, details),
+            notes=tables.Notes(
+                estimates=_estimate_notes(self, frame, details),
+                assumptions=assumed(
+                    ["sample"] if self.target == "sample" else guarantee.assumptions(release)
+                ),
+                privacy=_privacy_notes(release, details),
+            ),
             cautions=self._cautions(),
         )
 
@@ -598,39 +588,41 @@ class AggregationResult(Result):
         return params, errors, facts
 
 
-def _noise(result: AggregationResult) -> tuple[str, str, str]:
-    """Return what was released in words and by its names, and the scale of its noise."""
+def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
+    """Return the noise, the statistic that has it, and its scale."""
     release = result.release
     parts = result.release.parts
     if release.local:
-        return "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
+        gain = release.plan.number("gain")
+        return guarantee.NoiseWords("", release.mechanism, f"gain {gain:.4g}")
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        return release.plan.method, release.mechanism, "none, an order"
-    counts, unit = ("pair counts", "fraction") if name == PAIRS else ("Borda totals", "mean rank")
-    scale = f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}"
-    noise = distribution_name(parts[name].distribution)
-    named = counts if release.source == "none" else f"{counts}, {noise} noise"
-    return f"noise on {'pair fractions' if name == PAIRS else 'mean ranks'}", named, scale
+        statistic = release.mechanism if details else ""
+        return guarantee.NoiseWords(release.plan.method, statistic, "none, an order")
+    exact, shown, unit = _STATISTICS[name]
+    scale = math.sqrt(parts[name].noise_variance) / result.nobs
+    return guarantee.NoiseWords(
+        guarantee.noise_name(parts[name], details),
+        exact if details else shown,
+        f"sd {scale:.4g} per {unit}",
+    )
 
 
-def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
+def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
+    """Return what scores, rank sets and fractions are, and which order this is."""
     release = result.release
     m = len(frame)
-    level = f"{100 * (1 - result.alpha):g} %"
+    pairs = m * (m - 1) // 2
+    level = percent(1.0 - result.alpha)
     of_sample = result.target == "sample"
     settings = release.plan.settings
     notes = []
     if "borda" in frame:
-        about = " for the sample" if of_sample else ""
-        bound = "" if of_sample or release.local else "; std err is a bound"
         # every pair that is separated takes one rank off the upper end of one item
         known = round((m - frame["rank_upper"]).sum())
-        notes += [
-            f"Borda: items below on average; {level} intervals{about}, one at a time{bound}.",
-            f"Ranks: by Borda score, all at once; they order {known} of {m * (m - 1) // 2} pairs "
-            f"of items.",
-        ]
+        notes += said("Borda, sample" if of_sample else "Borda", level=level)
+        notes += said("bounds", not of_sample and not release.local)
+        notes += said("rank sets", level=level, known=known, pairs=pairs)
     for name, key in _READINGS.items():
         notes += said(key, name in settings)
     notes += [
@@ -642,26 +634,20 @@ def _notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> lis
     ]
     if SCORE in release.parts:
         low, high = result.score_conf_int()
-        notes.append(
-            f"Kemeny score: a ranking differs from the consensus on {result.kemeny_score:.3f} of "
-            f"{m * (m - 1) // 2} pairs on average ({level} interval {low:.3f} to {high:.3f})."
-        )
-    ideal = release.plan.method == "exponential mechanism" and release.source != "none"
+        score = result.kemeny_score
+        notes += said("Kemeny score", score=score, pairs=pairs, level=level, low=low, high=high)
     gap = release.found.get("gap", 0.0)
-    notes += [
-        *said("idealised", ideal),
-        *said("better order", gap, gap=gap),
-        guarantee.holds_if(["sample"] if of_sample else guarantee.assumptions(release)),
-        guarantee.privacy_sentence(release, "the rankings"),
-        *guarantee.level_notes(release, "ranking"),
-    ]
-    if not details:
-        return notes
+    return notes + said("better order", gap, gap=gap)
+
+
+def _privacy_notes(release: Release, details: bool) -> list[str]:
+    """Return the guarantee, and in details the share of epsilon of the Kemeny score."""
+    ideal = release.plan.method == "exponential mechanism" and release.source != "none"
     share = release.plan.settings.get("score share")
     return [
-        *notes,
-        *said("Kemeny share", share is not None, share=share),
-        *guarantee.seed_notes([release]),
+        *guarantee.sample_privacy(release),
+        *said("idealised", ideal),
+        *said("Kemeny share", details and share is not None, share=share),
     ]
 
 
@@ -670,13 +656,13 @@ def _order_cautions(release: Release) -> list[str]:
     unplaced = release.plan.settings.get(UNPLACED)
     return [
         *(f"Warning: {caution}" for caution in cautions(release)),
-        *said("unfinished sort", unplaced, unplaced=unplaced),
+        *warned("unfinished sort", unplaced, unplaced=unplaced),
         *guarantee.delta_notes(release),
     ]
 
 
 def _local_notes(release: Release) -> list[str]:
-    """Return what is said of the errors of reports, and of pairs that nobody was asked about."""
+    """Return what standard errors of reports are, and which pairs nobody was asked about."""
     notes = said("errors of reports") + said("unbiased reports")
     if PAIR_COUNTS not in release.parts:
         return notes + said("reports of rankings")
@@ -688,9 +674,8 @@ def _local_notes(release: Release) -> list[str]:
 
 def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
     """Return which items are tied, and whether an optimum that is claimed is the only one."""
-    strict = " In `order` a public random permutation decides between them."
     by_score = release.plan.method in ("Borda", "Copeland")
-    notes = tables.tie_notes(frame["rank"], strict if by_score else "")
+    notes = guarantee.tie_notes(frame["rank"], "equal estimates, order" if by_score else "")
     if "optima" in release.found:
         return notes + said("not unique")
     unchecked = details and release.found.get("gap") == 0 and len(frame) > SUBSET_LIMIT
@@ -701,8 +686,6 @@ def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
     """Return why the order contradicts a printed majority, or Borda scores, where it does."""
     minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
     if minority and rule in ("Borda", "Copeland", "EB-Kemeny"):
-        named = "an empirical Bayes" if rule == "EB-Kemeny" else f"{rule}'s"
-        return [f"Where over next is below 1/2: {named} order need not follow every majority."]
-    if "borda" in frame and rule in ("Kemeny", "EB-Kemeny") and np.any(np.diff(frame["borda"]) > 0):
-        return ["Where Borda scores rise: this order follows the majorities of pairs."]
-    return []
+        return said("minorities, shrunken" if rule == "EB-Kemeny" else "minorities", rule=rule)
+    falling = "borda" not in frame or not np.any(np.diff(frame["borda"]) > 0)
+    return said("majorities", rule in ("Kemeny", "EB-Kemeny") and not falling)

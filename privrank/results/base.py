@@ -17,7 +17,7 @@ from privrank.release.release import Release
 from privrank.release.survey import Sample, size_of
 from privrank.results import guarantee, plots, tables
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_alpha, check_names, seen
+from privrank.util.checks import check_alpha, check_flag, check_names, seen
 
 # The words of ``tidy()`` for the columns of frames.
 _WORDS = {
@@ -90,9 +90,34 @@ class Summarised(ABC):
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame, with its cautions in ``attrs``."""
 
-    @abstractmethod
     def summary(self, details: bool = False) -> tables.Table:
-        """Return a table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV)."""
+        """Return a summary table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV).
+
+        Parameters
+        ----------
+        details : bool, default False
+            Whether to add technical details: the scale of the noise and how it was chosen, shares
+            of epsilon, methods and thresholds.
+
+        Returns
+        -------
+        Table
+
+        Examples
+        --------
+        >>> table = result.summary()
+        >>> for line in str(table).splitlines()[9:13]:
+        ...     print(line)
+                     coef  std err  sampling  privacy        z    P>|z|   [0.025   0.975]     rank
+        ------------------------------------------------------------------------------------------
+        crimRate   0.6070    0.184     0.146    0.113    3.064    0.002    0.243    1.002      1-2
+        socBurd    0.2625    0.176     0.141    0.105    1.485    0.138   -0.091    0.629      1-3
+        """
+        return self._table(check_flag("details", details))
+
+    @abstractmethod
+    def _table(self, details: bool) -> tables.Table:
+        """Return the summary."""
 
     @abstractmethod
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:

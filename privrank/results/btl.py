@@ -61,7 +61,7 @@ At = Mapping[str, Any] | None
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class BTLResult(Result):
-    """A private Bradley-Terry fit: worths or coefficients, errors, ranks, tables and plots.
+    """Results of a private Bradley-Terry fit.
 
     With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
     and values of the covariates. Without it they are about the reference profile: the first
@@ -531,8 +531,9 @@ class BTLResult(Result):
         ------------------------------------------------------------------------
         crimRate - culture   1.1894    0.315    3.386   <0.001    0.573    1.865
         ========================================================================
-        P-values and intervals are by scores; standard errors describe the
-        estimates.
+        Notes:
+        [1] P-values and intervals are by score tests; standard errors describe
+        the estimates.
         """
         shown = display(self.release.design)
         equations = constraint(hypothesis, self._names)
@@ -946,19 +947,7 @@ class BTLResult(Result):
     def _cautions(self) -> tuple[str, ...]:
         return (*self._warned(), *limit_notes(self))
 
-    def summary(self, details: bool = False) -> tables.Table:
-        """Return the fit as a table; `details` add the choice of noise and shares of epsilon.
-
-        Examples
-        --------
-        >>> table = result.summary()
-        >>> for line in str(table).splitlines()[9:13]:
-        ...     print(line)
-                     coef  std err  sampling  privacy        z    P>|z|   [0.025   0.975]     rank
-        ------------------------------------------------------------------------------------------
-        crimRate   0.6070    0.184     0.146    0.113    3.064    0.002    0.243    1.002      1-2
-        socBurd    0.2625    0.176     0.141    0.105    1.485    0.138   -0.091    0.629      1-3
-        """
+    def _table(self, details: bool) -> tables.Table:
         return fit_table(self, details)
 
     def plot_worth(self, ax: plots.Axes | None = None) -> plots.Figure:

@@ -1,162 +1,334 @@
-"""What summaries say under conditions: sentences by their keys, with named values in braces."""
+"""Notes of summaries: whole sentences by their keys, with named values in braces."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-MATCHED = (
-    "given how often each item was compared, opponents were matched at random: "
-    "E n_ij = x_i x_j for items i and j"
-)
+# Assumptions of a statement, in the order in which summaries list them. ``docs/assumptions.md``
+# describes the consequences of each violation, and what to do about it.
+ASSUMPTIONS = {
+    "respondents": "independent respondents",
+    "rows": "independent rows",
+    "devices": "independent respondents",
+    "answering": "ignorable nonresponse (whether a question is answered does not depend on the "
+    "answer)",
+    "reporting": "whether a local report arrives does not depend on its content",
+    "assigned": "pairs were assigned, not chosen by respondents",
+    "model": "preference probabilities follow the {model} model",
+    "linear": "item worths deviate independently from the covariate model",
+    "null": "the null distribution is known without error (if it was estimated, use null_nobs=)",
+    "surveys": "all surveys share the same parameters (if not, use effects='random') and no "
+    "respondent took part twice",
+    "drawn": "surveys are independent and no respondent took part twice",
+    "sample": "the results describe these rankings only",
+}
+
+# What standard errors account for, by the source of the noise, and of pooled results.
+ERRORS = {
+    "secure": "sampling error and privacy noise",
+    "seeded": "sampling error and privacy noise",
+    "none": "sampling error",
+    "respondents": "sampling error and randomised response",
+    "same": "the one sampling error of the survey and privacy noise",
+    "different": "the sampling error of every survey and privacy noise",
+}
 
 CLAIMS = {
-    "bound on the effect": "Design effect: at most {effect:.2f}, the release cannot tell whether "
-    "it is less. Sampling errors are upper bounds, so that intervals may cover more than stated.",
-    "matched": f"This holds if, {MATCHED}.",
-    "equal counts": "This holds if the pair counts are as assumed, {count:.4g} for every pair; "
-    "answers that are missing pull the {estimate}.",
-    "estimator": "Estimator: {estimator}.",
-    "perturbed estimator": "Estimator: {estimator}, perturbed.",
-    "declared link": "The guarantee takes the declared bounds of link {link!r}, kappa1 = "
-    "{first:g} and kappa2 = {second:g}, to hold everywhere.",
-    "pairs asked": "Who was asked which pair is not protected.",
-    "shares": "Epsilon includes {shares}.",
-    "released effect": "The design effect was released with noise of standard error {error:.2g}; "
-    "it is taken to be at most {most:.2f}, the most that any answers bring about.",
+    "assumptions": 'Assumptions: {listed}. See "Assumptions" in the documentation.',
+    # estimates and intervals of comparisons
+    "worths": "Worths sum to zero. Intervals are pointwise {level} confidence intervals and "
+    "account for {errors}; rank sets have simultaneous {level} coverage.",
+    "worths of components": "Worths sum to zero within each component. Intervals are pointwise "
+    "{level} confidence intervals and account for {errors}; rank sets have simultaneous {level} "
+    "coverage.",
+    "coefficients": "Intervals are pointwise {level} confidence intervals and account for "
+    "{errors}.",
+    "centred": "Item covariates are centred.",
+    "sum to zero": "The coefficients of each column sum to zero over the items.",
+    "win rates": "Intervals are pointwise {level} confidence intervals of the win rates against "
+    "the opponents met and account for {errors}; rank sets have simultaneous {level} coverage.",
+    "net wins": "Intervals are pointwise {level} confidence intervals of the expected net wins "
+    "against the opponents met and account for {errors}; rank sets have simultaneous {level} "
+    "coverage.",
+    "independent answers": "Standard errors treat a respondent's answers as independent.",
+    "outcomes": "Outcomes are coded 1 (first item preferred), 0 (tie, counted as half a win each) "
+    "and -1 (second item preferred).",
+    "outcomes of three": "Outcomes are coded 1 (first item preferred), 0 (tie) and -1 (second item "
+    "preferred).",
+    "tie parameter": "Ties follow the Davidson model: the probabilities of win, tie and loss are "
+    "proportional to e^(d/2), nu and e^(-d/2) for a difference d of worths, and worths refer to "
+    "answers without a tie. Two items of equal worth tie with probability {probability:.3f}.",
+    "tie parameters": "Each release has its own tie parameter; worths refer to answers without a "
+    "tie.",
+    "estimator": "Estimates are by {estimator}.",
+    "perturbed estimator": "Estimates are by perturbed {estimator}.",
+    "zero of covariates": "Coefficients without a prefix are worths at {names} = 0.",
+    "lack of fit": "Lack of fit of the item covariates: Monte Carlo {pvalue}. Estimated standard "
+    "deviation of the items about the covariate model: {listed}. Standard errors include it, and t "
+    "quantiles have the {freedom} degrees of freedom that the items leave for it.",
+    "groups": "Noisy number of answers by group: {groups}. All groups are assumed to have compared "
+    "the pairs in the same proportions.",
+    "costly counts": "The noise of released pair counts is more than half of the variance of most "
+    "differences. pair_counts='proportional' avoids it, but assumes that opponents were matched at "
+    "random given how often each item was compared: E n_ij = x_i x_j for items i and j.",
     "rows alike": "{rows} rows of one respondent count as {independent:.1f} independent ones: see "
     "pr.contribution_tradeoff().",
-    "rows left out": "Of every respondent a secret random draw kept at most {kept}; how many it "
-    "left out is not said.",
-    "large delta": "Warning: delta {delta:g} is no smaller than 1 / nobs, which would allow "
-    "publishing one unit outright: use a delta well below it.",
-    "level": "Epsilon {epsilon:g} is per {row}, {whole} for a respondent with {several}{delta}.",
-    "seeded": "Seeded noise: for studies, examples and tests, not for publication.",
-    "idealised": "The privacy of this mechanism assumes idealised arithmetic.",
-    # orders
-    "shared ranks": "A shared rank counts as half a vote for each order of the two items.",
-    "left out below": "An item left out counts as below all listed ones, and tied with others.",
-    "left out half": "An item left out counts as half a vote for each order of a pair.",
-    "over next": "Over next: fraction of the rankings that place an item before the next one.",
-    "pairs unsaid": "Pairs: nothing is said of them; releases='pairs' would release them.",
-    "better order": "A better order of the released numbers may exist, by at most {gap:.3g}.",
-    "Kemeny share": "Epsilon includes {share:.0%} for the Kemeny score.",
-    "errors of reports": "Standard errors hold sampling and random responses together, by how "
-    "reports vary; no noise was added to them.",
-    "unbiased reports": "Estimates are unbiased, so that they may lie outside of what a fraction "
-    "or a Borda score can be; intervals do not.",
-    "unasked pairs": "{unasked} of {pairs} pairs were asked of nobody: nothing is said of them.",
-    "unasked pairs, scored": "{unasked} of {pairs} pairs were asked of nobody: nothing is said of "
-    "them, and Borda scores take them from the other pairs, with a standard error of 1/2.",
-    "reports of rankings": "Reports are of whole rankings, and say nothing about single pairs.",
-    "not unique": "The Kemeny order is not unique: another one is as good.",
-    "not checked unique": "Whether another order is as good as this one was not checked.",
-    "unfinished sort": "Warning: the sort is not finished. It has not come to the end with "
-    "{unplaced} items, whose places rest on few comparisons.",
-    # fits of comparisons
-    "no item identified": "Warning: nothing is identified, as the released comparisons {why}: use "
-    "a larger epsilon or more comparisons.",
-    "no item identified, rows": "Warning: nothing is identified, as the released comparisons "
-    "{why}: use a larger epsilon or more comparisons, or a smaller max_rows= "
-    "(privrank.contribution_tradeoff compares several).",
-    "items not identified": "Warning: not identified: {names}, whose released comparisons {why}. "
-    "Worths, win rates and ranks are those among the others.",
-    "components": "Warning: the released comparisons fall into components, {names}, as those "
-    "between them do not exceed their noise: worths, win rates and ranks hold in each, and how "
-    "items of two of them compare is not identified.",
-    "tie parameter": "Ties have a parameter (Davidson): win, tie and loss are as e^(d/2) : nu : "
-    "e^(-d/2) for the difference d of worths, which is that of answers that decide. Two items of "
-    "equal worth tie with probability {probability:.3f}.",
-    "nobody ties": "With this much noise it cannot be ruled out that nobody ties.",
-    "everybody ties": "With this much noise it cannot be ruled out that everybody ties.",
-    "no limit": "Some intervals have no limit on one side or both (inf): no worth there, however "
-    "extreme, can be ruled out.",
-    "zero of covariates": "Coefficients without a prefix are worths where {names} would be 0.",
-    "covariates public": "Who has which covariates is taken as public, as is who compared which "
-    "pairs.",
-    "order public": "Which item was named first is taken as public, so no answer may have decided "
-    "it.",
-    "costly counts": "Released pair counts carry more than half of the variance of most "
-    f"differences: pair_counts='proportional' does without them if, {MATCHED}.",
+    "rows left out": "Randomly selected answers were used, at most {answers} per respondent. The "
+    "number of omitted answers is not published.",
+    "pairs left out": "Randomly selected answers were used, at most {answers} per respondent (one "
+    "per pair). The number of omitted answers is not published.",
+    "equal estimates": "Equal estimates, in the declared order: {names}.",
+    "equal estimates, order": "A public random permutation decides between them in `order`.",
+    "equal estimates, selection": "A public random order decided which of them are selected.",
+    # tests of comparisons
+    "score tests": "P-values and intervals are by score tests; standard errors describe the "
+    "estimates.",
+    "worth tests": "P-values are two-sided score tests of worth = 0 (the mean).",
+    "worth tests, Wald": "P-values are two-sided Wald tests of worth = 0 (the mean).",
+    "coefficient tests": "P-values are two-sided score tests of coefficient = 0.",
+    "tests of terms": "Joint tests of terms (Monte Carlo): {tests}.",
+    "equal worths": "Test that all worths are equal: statistic = {statistic:.2f}, df = {df}, "
+    "{pvalue}.",
+    "equal worths, components": "Test that all worths are equal within each component: statistic = "
+    "{statistic:.2f}, df = {df}, {pvalue}.",
+    "equal worths, identified": "Test that the worths of the {count} identified items are equal: "
+    "statistic = {statistic:.2f}, df = {df}, {pvalue}.",
+    "equal worths, unknown": "No test of equal worths: the noisy comparisons do not identify any "
+    "difference.",
+    "separated": "The selected set is separated from the other items at the {level} level: gap "
+    "{gap} to rank {rank}, {pvalue} (H0: an omitted item is at least as good as a selected one).",
+    "not separated": "The selected set is not separated from the other items at the {level} level: "
+    "gap {gap} to rank {rank}, {pvalue} (H0: an omitted item is at least as good as a selected "
+    "one).",
+    "separation": "H1: the selected items have the {k} highest values.",
+    "wider ranks": "Rank sets, simultaneous for all pairs, may extend beyond rank {k}.",
+    # assumptions of comparisons
+    "matched": "Opponents are assumed to be matched at random given how often each item was "
+    "compared: E n_ij = x_i x_j for items i and j.",
+    "equal counts": "Every pair is assumed to have {count:.4g} comparisons; missing answers pull "
+    "the worths towards zero.",
+    "equal counts, win rates": "Every pair is assumed to have {count:.4g} comparisons; missing "
+    "answers pull the win rates towards one half.",
     "matching unchecked": "Not checked: whether opponents were matched at random.",
-    "matching allowed for": "Allowed for: comparisons of two items g places apart in the released "
-    "ranking fall by a factor of exp(-beta g), beta = {beta:.4f} (standard error {error:.4f}).",
-    "matching checked": "Checked: whether items met those of their own half of the released "
+    "matching allowed for": "Allowed for: comparisons of two items g ranks apart in the released "
+    "ranking decrease by a factor of exp(-beta g), beta = {beta:.4f} (standard error {error:.4f}).",
+    "matching checked": "Checked: whether items met opponents of their own half of the released "
     "ranking as often as others ({pvalue}). Not checked: any other choice of opponents, such as "
     "categories that cut across the ranking.",
-    "matching rejected": "Warning: items did not meet those of their own half of the ranking as "
-    "often as pair_counts='proportional' says ({pvalue}), and there are too few comparisons to "
-    "allow for it. Worths and intervals may be wrong: leave pair_counts= out.",
-    "matching by worth": "Warning: who met whom depends on worth more than intervals can allow "
-    "for: beta is {beta:.3f}, and its size is above {most:.3g}. Worths and intervals may be "
-    "wrong: leave pair_counts= out.",
-    "large ridge": "Warning: the ridge is {most:.3g} times the information in at least one "
-    "direction, so shrinkage dominates there and intervals are known to cover less than stated: "
-    "use a larger epsilon, fewer covariates or more comparisons.",
-    "unfinished": "Warning: the solver stopped before it had reached the minimum to the precision "
-    "it works to, so the estimates may be off: use a larger penalty.",
-    "uncertain": "Warning: the standard errors cannot be computed in double precision at this "
-    "release, so that they, the intervals and the p-values are missing: use a larger penalty or a "
-    "larger epsilon.",
-    "beyond": "Warning: noise, or unanimous reports, have carried the counts as far as any "
-    "answers can, or beyond, so the most extreme worths and their errors rest on the penalty: use "
-    "more comparisons, and a larger epsilon if it is small.",
-    "item covariates alone": "Warning: the released comparisons do not connect all items, so that "
-    "some worths and ranks rest on the item covariates alone.",
-    "few respondents": "Warning: with fewer than {fewest} respondents tests reject too often, in "
-    "up to 0.08 of surveys at level 0.05. Too few respondents show how the answers of one depend "
-    "on each other.",
-    "infinite": "Warning: without a penalty the {what} are not finite at this release (an item or "
-    "group won or lost all its comparisons); penalty='auto' was used.",
-    "hardly identified": "Warning: hardly identified: {names}, whose released comparisons barely "
-    "exceed their noise. P-values and intervals beside other items are widened for that, and hold "
-    "over all releases rather than among those that identify them.",
-    "rough groups": "Warning: the noise of the answers of each group (standard error {error:.3g}) "
-    "is large beside the released answers of {groups}, so that statements about these levels are "
-    "known to cover less than stated: use a larger epsilon, or merge rare levels.",
+    # privacy
+    "private": "Privacy: {epsilon:g}-differential privacy for replacing one {unit}: no output "
+    "becomes more than exp({epsilon:g}) = {factor} times as likely.",
+    "private, delta": "Privacy: ({epsilon:g}, {delta:g})-differential privacy for replacing one "
+    "{unit}: up to a probability of {delta:g}, no output becomes more than exp({epsilon:g}) = "
+    "{factor} times as likely.",
+    "private reports": "Privacy: each local report is {epsilon:g}-differentially private. Answers "
+    "were randomised on the respondents' devices, so no curator needs to be trusted with them. The "
+    "epsilons of several reports of one respondent add up.",
+    "not private": "Not private (epsilon = inf). Do not publish if the data are confidential.",
+    "protected answers": "Protected: the answers. Public: who answered which pairs.",
+    "protected pairs": "Protected: the answers and who compared which pairs.",
+    "pairs asked": "Public: which pair was asked.",
+    "protected sample": "Protected: the {kind}.",
+    "protected groups": "Protected: the {kind} and who is in which group.",
+    "public groups": "Protected: the {kind}. Public: who is in which group.",
+    "protected both": "Protected: both {kind} of a respondent.",
+    "covariates public": "Public: who has which covariates.",
+    "order public": "Public: the order of the items in each comparison, which must not depend on "
+    "the answer.",
+    "level": "Epsilon applies to one {row}; a respondent with r {row}s has epsilon = r x "
+    "{epsilon:g}.",
+    "level, bound": "Epsilon applies to one {row}; a respondent with up to {rows} {row}s has "
+    "epsilon up to {total:g}.",
+    "level, delta": "The delta of such a respondent is larger, too.",
+    "declared link": "The guarantee assumes that the declared bounds of link {link!r}, kappa1 = "
+    "{first:g} and kappa2 = {second:g}, hold everywhere.",
+    "shares": "Epsilon includes {shares}.",
+    "released effect": "The design effect was released with noise of standard error {error:.2g}; "
+    "at most {most:.2f}, the largest possible value, is assumed.",
+    "chosen noise": "Noise: {noise}. Differences between items vary as if each item's net wins had "
+    "independent noise of standard deviation {deviation:.4g}; it would be {other:.4g} with "
+    "{next}, the best of the others.",
+    "only noise": "Noise: {noise}, the only distribution that applies. Differences between items "
+    "vary as if each item's net wins had independent noise of standard deviation {deviation:.4g}.",
+    "seeded": "Seeded noise: do not publish.",
+    "idealised": "The privacy proof assumes exact real-valued arithmetic.",
+    "idealised step": "The privacy proof assumes exact real-valued noise in one step; the "
+    "discretised noise changes the p-value with probability below 2e-10.",
+    # orders
+    "Borda": "Borda scores are mean numbers of items ranked below, with pointwise {level} "
+    "intervals.",
+    "Borda, sample": "Borda scores are mean numbers of items ranked below, with pointwise {level} "
+    "intervals for the sample.",
+    "bounds": "Standard errors are upper bounds.",
+    "rank sets": "Rank sets are by Borda score, have simultaneous {level} coverage and order "
+    "{known} of {pairs} pairs.",
+    "shared ranks": "A shared rank counts as half a vote for each order of the two items.",
+    "left out below": "Unlisted items count as ranked below all listed items and tied with each "
+    "other.",
+    "left out half": "An unlisted item counts as half a vote for each order of a pair.",
+    "over next": "P(before next): fraction of rankings that place the item above the next one.",
+    "pairs unsaid": "Pairwise fractions were not released (use releases='pairs').",
+    "better order": "A better order of the released numbers may exist, by at most {gap:.3g}.",
+    "minorities": "Where P(before next) is below 1/2: {rule}'s order need not follow every "
+    "majority.",
+    "minorities, shrunken": "Where P(before next) is below 1/2: an order of shrunken fractions "
+    "need not follow every majority.",
+    "majorities": "Where Borda scores rise: this order follows the majorities of pairs.",
+    "Kemeny score": "Kemeny score: on average a ranking differs from the consensus on {score:.3f} "
+    "of {pairs} pairs ({level} interval {low:.3f} to {high:.3f}).",
+    "Kemeny share": "Epsilon includes {share:.0%} for the Kemeny score.",
+    "errors of reports": "Standard errors combine sampling error and randomised response, by the "
+    "variation of the reports.",
+    "unbiased reports": "Estimates are unbiased and may lie outside the possible range of a "
+    "fraction or a Borda score; intervals do not.",
+    "unasked pairs": "{unasked} of {pairs} pairs were never asked, and nothing is stated about "
+    "them.",
+    "unasked pairs, scored": "{unasked} of {pairs} pairs were never asked. Nothing is stated about "
+    "them, and Borda scores take them from the other pairs, with a standard error of 1/2.",
+    "reports of rankings": "Local reports are of whole rankings; nothing is stated about single "
+    "pairs.",
+    "not unique": "The Kemeny order is not unique: another order is as good.",
+    "not checked unique": "Whether another order is as good as this one was not checked.",
     # selections
-    "by net wins": "Ranked by net wins: wins less losses.",
-    "by wins and losses": "Ranked by win rate, from wins and losses in one draw, the best form by "
-    "public numbers.",
-    "by nets and counts": "Ranked by win rate, from net wins and item counts, the best form by "
-    "public numbers.",
-    "met unknown": "How often two items met is not known: gaps allow for as often as they can "
-    "have.",
-    "uncounted items": "Warning: the numbers of comparisons of {names} do not exceed their noise. "
-    "Their win rates and ranks may be any.",
-    "opponents uneven": "Warning: items did not meet all opponents equally often, so a higher win "
-    "rate may be one against weaker opponents, and equally good items can be separated: order "
-    "them by the worths of PrivateBTL.from_release(result.release).",
-    "net wins alone": "Ranked by net wins, wins less losses, which got all of epsilon. Nothing "
-    "but the set is stated, as it is not known how often each item was compared: target='win "
-    "rate' releases that, or pair_counts= declares it.",
+    "by net wins": "Items are ranked by net wins (wins minus losses).",
+    "by wins and losses": "Items are ranked by win rate, from wins and losses in one draw, the "
+    "best form by public numbers.",
+    "by nets and counts": "Items are ranked by win rate, from net wins and item counts, the best "
+    "form by public numbers.",
+    "met unknown": "How often two items met is unknown; gaps allow for the largest possible "
+    "number.",
     # tests
+    "hypotheses": "H0: {null} H1: {alternative}",
+    "same distribution": "H0: the {kind} of all groups have the same distribution. H1: at least "
+    "one distribution differs.",
+    "exchangeable": "H0: the two {kind} of a respondent are exchangeable. H1: they are not.",
+    "compared": "Groups: {groups}.",
+    "compared by column": "Groups by {column}: {groups}.",
+    "answers behind the null": "The {nobs:,} {unit}s are {own:,} of the sample and {behind:,} for "
+    "the answers from which the null was estimated.",
+    "rejected": "H0 is rejected at the {level} level ({basis}).",
+    "not rejected": "H0 is not rejected at the {level} level ({basis}).",
+    "bit rejected": "H0 is rejected by the released bit.",
+    "bit not rejected": "H0 is not rejected by the released bit.",
+    "decision alone": "This method releases the decision without a p-value; another draw may "
+    "decide otherwise.",
+    "bit": "The bit is not a test of a stated level: its error probabilities depend on the numbers "
+    "of units and categories.",
+    "bit differs": "The bit says that the distributions differ.",
+    "bit does not differ": "The bit says that the distributions do not differ.",
+    "by lot": "One randomly selected row per respondent was used.",
+    "by lot alone": "One randomly selected row per respondent was used; the p-value would differ "
+    "with another selection.",
+    "noise": "The p-value accounts for the privacy noise and would differ with another noise draw.",
+    "noise and lot": "The p-value accounts for the privacy noise and would differ with another "
+    "draw of the noise or of the rows.",
+    "responses": "The p-value accounts for the randomised responses and would differ with another "
+    "draw of them.",
+    "responses and lot": "The p-value accounts for the randomised responses and would differ with "
+    "another draw of them or of the rows.",
+    "boundary": "A public random number, U = {boundary:.3f}, decides at the boundary, so the level "
+    "is exact.",
+    "no evidence": "Failure to reject is not evidence for H0; detectable_effect() gives the effect "
+    "that this design detects.",
+    "no evidence, private labels": "Failure to reject is not evidence for H0; "
+    "pr.power.ClosenessPower gives the effect that groups of supposed sizes detect.",
+    "no evidence, pairs": "Failure to reject is not evidence for H0; simulate pairs of your own "
+    "for the effect that this design detects.",
     "completed": "Ties and missing ranks were completed by a secret draw from H0, given what was "
-    "reported; the level holds if what a respondent leaves open depends on their ranking through "
-    "what they report only.",
-    "completed groups": "Ties and missing ranks were completed once by a secret uniform draw; the "
-    "level holds if they come about alike in all groups.",
-    "idealised step": "Privacy assumes idealised arithmetic in one step of the p-value.",
-    "idealised step, details": "The privacy of this mechanism assumes idealised arithmetic in one "
-    "step: the noise is exact but for a rounding that alters the p-value with a probability below "
-    "2e-10.",
-    "threshold": "H0 is rejected where the statistic reaches the threshold. One that is the "
-    "largest of several, each less a public quantile of it, may be negative.",
-    "effect": "The effect is the {effect}.",
-    "effect with interval": "The effect is the {effect}; with {level} confidence the distance of "
-    "the distributions is {within}.",
-    "exact interval": "The interval contains 0 if and only if the test does not reject; the "
-    "corrected effect leaves out what sampling adds to a distance.",
-    "ruled out": "H0 gives probability 0 to {count} of the {nobs} observations: it is rejected "
-    "whatever the statistic.",
-    "twice": "Warning: respondents may count twice: {releases} have the same public facts. If "
-    "they are of one survey, use survey='same'; tallies of reports are better added, tally1 + "
-    "tally2, which finds reports that are in both.",
+    "reported. The level assumes that what a respondent leaves open depends on their ranking only "
+    "through what they report.",
+    "completed groups": "Ties and missing ranks were completed once by a secret uniform draw. The "
+    "level assumes that they arise alike in all groups.",
+    "threshold": "H0 is rejected if the statistic reaches the threshold. A statistic that is the "
+    "largest of several, each less a public quantile, may be negative.",
+    "distance": "The total variation distance from H0 is estimated at {effect:.3f}; {level} "
+    "interval {interval}.",
+    "distance, released": "The total variation distance from H0 is estimated at {effect:.3f}, "
+    "released with epsilon {epsilon:.4g}; {level} interval {interval}.",
+    "effect": "Effect: {distance} of the samples.",
+    "effect, released": "Effect: {distance} of the samples, released with epsilon {epsilon:.4g}.",
+    "interval of the effect": "The {level} interval of the distance of the distributions is "
+    "{interval}.",
+    "exact interval": "The interval contains 0 if and only if the test does not reject. The "
+    "corrected effect subtracts what sampling error adds to a distance.",
+    "differences": "Differences of {measure} by group: {count} statements with simultaneous "
+    "{level} coverage, whether or not H0 is rejected.",
+    "differences, released": "Differences of {measure} by group, released with epsilon "
+    "{epsilon:.4g}: {count} statements with simultaneous {level} coverage, whether or not H0 is "
+    "rejected.",
+    "no clear difference": "No difference is clear.",
+    "one more difference": "1 more is clear: see details().",
+    "more differences": "{left} more are clear: see details().",
+    "ruled out": "H0 gives probability 0 to {count:,} of the {nobs:,} observations, so it is "
+    "rejected whatever the statistic.",
+    "consistent": "The test is consistent against all alternatives: its power tends to 1 as the "
+    "number of units grows.",
+    "consistent, groups": "The test is consistent against all alternatives: its power tends to 1 "
+    "as both groups grow.",
     # pooled results
-    "several surveys": "Who answered in several surveys is protected by the sum of their epsilons.",
-    "units differ": "Epsilon protects one row in releases of rows, else a respondent's rows.",
+    "pooled worths": "Intervals are pointwise {level} confidence intervals of worths that sum to "
+    "zero and account for {errors}; rank sets have simultaneous {level} coverage.",
+    "pooled scores": "Intervals are pointwise {level} confidence intervals of Borda scores and "
+    "account for {errors}.",
+    "mean worths": "Intervals are pointwise {level} confidence intervals of mean worths over all "
+    "surveys that these represent. They account for the choice of surveys (Student's t, {freedom} "
+    "df) and for {errors}; rank sets have simultaneous {level} coverage.",
+    "mean scores": "Intervals are pointwise {level} confidence intervals of mean Borda scores over "
+    "all surveys that these represent. They account for the choice of surveys (Student's t, "
+    "{freedom} df) and for {errors}.",
+    "pooled worth tests": "P-values are two-sided tests of worth = 0 (the mean).",
+    "score means": "P-values are two-sided tests of Borda score = {mean:g} (the mean).",
+    "Q of releases": "Q tests that the releases differ by their noise alone.",
+    "Q of surveys": "Q tests that all surveys share the same parameters.",
+    "Q of items": "Q refers to the item that differs most clearly; its p-value is adjusted.",
+    "Q of pairs": "Q refers to the pair that differs most clearly; its p-value is adjusted.",
+    "several surveys": "A respondent of several surveys is protected by the sum of their epsilons.",
+    "units differ": "Epsilon protects one row in releases of rows, and all rows of a respondent in "
+    "the others.",
+    "pooled": "{name}: epsilon {epsilon:g}, {nobs:,} {unit}s, weight {weight:.2f}.",
+    # ledgers
+    "composition": "Basic composition: epsilons and deltas add up.",
+    "concentrated": "If their sizes were fixed in advance, these fits together are private at "
+    "epsilon {epsilon:.4g}, delta {delta:g} (zero-concentrated composition); the remaining budget "
+    "is by basic composition.",
+    "two accounts": "Fits without delta add their epsilons to at most {pure:g}. Fits with a delta "
+    "add their rho (zero-concentrated privacy) to at most {rho:g}, worth epsilon {rest:g} at delta "
+    "{delta:g}; their own deltas do not count.",
+    "both accounts": "All fits together are private at epsilon {epsilon:g}, delta {delta:g}, "
+    "however each was chosen. The amounts spent so far are not a guarantee by themselves.",
+    # several results
+    "errors in parentheses": "Standard errors in parentheses account for sampling error and "
+    "privacy noise.",
+}
+
+# One clear difference, by the kind of the sample and its direction; measures of the others.
+STATEMENTS = {
+    ("choices", False): "{group} chooses {item} less often than {other}, by {size:.1f} percentage "
+    "points ({low:.1f} to {high:.1f})",
+    ("choices", True): "{group} chooses {item} more often than {other}, by {size:.1f} percentage "
+    "points ({low:.1f} to {high:.1f})",
+    ("rankings", False): "{group} ranks {item} higher than {other}, by {size:.2f} places "
+    "({low:.2f} to {high:.2f})",
+    ("rankings", True): "{group} ranks {item} lower than {other}, by {size:.2f} places "
+    "({low:.2f} to {high:.2f})",
 }
 
 
 def said(key: str, holds: object = True, **values: Any) -> list[str]:
     """Return the sentence of this key, with its values, if it holds; else none."""
     return [CLAIMS[key].format(**values)] if holds else []
+
+
+def percent(alpha: float) -> str:
+    """Return a level as sentences print it."""
+    return f"{100.0 * alpha:g}%"
+
+
+def assumed(keys: Iterable[str], model: str = "Bradley-Terry") -> list[str]:
+    """Return the sentence that lists assumptions, by their keys and the name of the model."""
+    named = set(keys)
+    if named & {"respondents", "rows"}:
+        named.discard("devices")
+    listed = [clause for key, clause in ASSUMPTIONS.items() if key in named]
+    return said("assumptions", listed="; ".join(listed).format(model=model))

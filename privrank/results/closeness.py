@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,44 +13,35 @@ import pandas as pd
 from privrank.hypotheses.details import contrasts, half_widths
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
+from privrank.hypotheses.simulation import RejectionProbability
 from privrank.hypotheses.statistic import Comparison
 from privrank.plans.closeness import DISTANCES, RELEASED_STEPS
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
+from privrank.release.plan import Plan
 from privrank.release.release import Release, ReleasedPart
 from privrank.release.survey import Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
-from privrank.results.claims import said
-from privrank.results.rejections import comparison_rejects
+from privrank.results.claims import STATEMENTS, assumed, percent, said
 from privrank.results.testnotes import (
-    BIT,
     DECISIONS,
-    SMALLEST,
+    interval_text,
     is_beside_null,
     power_notes,
-    range_words,
     verdict,
 )
 from privrank.util.arrays import immutable
 from privrank.util.checks import check_count
 
-_REST = "the others"
+Simulation = Callable[[Comparison, Plan, Sample, float], RejectionProbability]
 
-# How a difference is stated: the verb, its factor, digits and unit, and either direction.
-_UNITS = {
-    "choices": ("chooses", 100.0, 1, "percentage points", "less often", "more often"),
-    "rankings": ("ranks", 1.0, 2, "places", "higher", "lower"),
-}
+_REST = "the others"
 
 # Clear differences that a summary spells out.
 _MAX_WORDS = 4
-
-
-def _pvalue_cell(value: float) -> str:
-    return "<=0.0001" if value <= 1e-4 else f"{value:.4f}"
 
 
 def _limit_cell(value: float) -> str:
@@ -59,7 +51,7 @@ def _limit_cell(value: float) -> str:
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ClosenessResult(Result):
-    """A private comparison of samples: a p-value or a decision, and an effect if one was paid for.
+    """Results of a private test of closeness.
 
     The statistic behind the p-value stays secret: beside the p-value it would tell more than
     epsilon allows.
@@ -72,6 +64,9 @@ class ClosenessResult(Result):
         Significance level.
     asked : Comparison
         What was computed and released, as public numbers define it.
+    simulation : callable
+        From this, its plan, the public facts and a level to the map from simulated data to their
+        probability of rejection; for :meth:`detectable_effect`.
 
     See Also
     --------
@@ -96,6 +91,7 @@ class ClosenessResult(Result):
     family: ClassVar[str] = "Tests of closeness"
 
     asked: Comparison = field(repr=False)
+    simulation: Simulation = field(repr=False)
 
     def _shape(self) -> tuple[str, ...]:
         shown = () if self.pvalue is None else (tables.format_pvalue(self.pvalue),)
@@ -276,7 +272,7 @@ class ClosenessResult(Result):
                 "with sizes, or pairs, of your own."
             )
         sample = self.release.sample
-        reject = comparison_rejects(self.asked, self.release.plan, sample, self.alpha)
+        reject = self.simulation(self.asked, self.release.plan, sample, self.alpha)
         return detectable_between(reject, sample, self.alpha, power, replicates)
 
     @cached_result
@@ -369,20 +365,7 @@ class ClosenessResult(Result):
             clear=clear,
         )
 
-    def summary(self, details: bool = False) -> tables.Table:
-        """Return the table a paper can print: groups, noise, p-value, decision, effect.
-
-        With `details` it has the scale of the noise.
-
-        Examples
-        --------
-        >>> table = result.summary()
-        >>> for line in str(table).splitlines()[8:11]:
-        ...     print(line)
-                                  p-value   decision   effect  corrected   [0.025   0.975]
-        ----------------------------------------------------------------------------------
-        total variation distance   0.0050  reject H0   0.3403     0.3403   0.1832   0.4710
-        """
+    def _table(self, details: bool) -> tables.Table:
         release = self.release
         sample = self.release.sample
         # the proof of a smoothed p-value has one step in real numbers: a note says so
@@ -393,12 +376,13 @@ class ClosenessResult(Result):
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
         arithmetic = self.pvalue is not None and release.source != "none"
         columns = {
-            "pvalue": tables.Column("p-value", _pvalue_cell),
+            "pvalue": tables.Column("p-value", tables.pvalue_cell),
             "reject": DECISIONS,
             "effect": tables.Column("effect", "{:z.4f}".format),
             "corrected": tables.Column("corrected", "{:z.4f}".format),
             **tables.interval_columns(self.alpha, _limit_cell),
         }
+        level = "none stated" if self.pvalue is None else f"{self.alpha:g}"
         return tables.laid_out(
             self.to_frame()
             .dropna(axis="columns")
@@ -409,57 +393,52 @@ class ClosenessResult(Result):
             header=guarantee.header(
                 release,
                 ("Groups:", str(len(sample.groups))),
-                ("Permutations:", f"{permutations:.0f}"),
-                ("Level:", "none stated" if self.pvalue is None else f"{self.alpha:g}"),
-                noise=self._noise(),
+                ("Permutations:", f"{permutations:,.0f}"),
+                ("Significance level:", level),
+                noise=self._noise(details),
                 details=details,
             ),
-            notes=(
-                _hypotheses_of(sample),
-                self._verdict(),
-                *power_notes(self.asked, sample, attainable),
-                *self._effect_words(),
-                *_detail_words(release, self._details(), self.alpha),
-                *said("completed groups", sample.completed),
-                guarantee.holds_if(guarantee.assumptions(release)),
-                guarantee.privacy_sentence(release, self._protected()),
-                *guarantee.level_notes(release, sample.kind.removesuffix("s")),
-                *said("idealised step, details" if details else "idealised step", arithmetic),
-                *(guarantee.seed_notes([release]) if details else []),
+            notes=tables.Notes(
+                estimates=[
+                    *self._effect_notes(),
+                    *_detail_notes(release, self._details(), self.alpha),
+                ],
+                tests=[
+                    *_hypotheses_of(sample),
+                    *self._verdict(),
+                    *power_notes(self.asked, sample, attainable),
+                    *said("completed groups", sample.completed),
+                ],
+                assumptions=assumed(guarantee.assumptions(release)),
+                privacy=[
+                    *guarantee.sample_privacy(release),
+                    *said("idealised step", arithmetic),
+                ],
             ),
             cautions=self._cautions(),
         )
 
-    def _noise(self) -> tuple[str, str, str]:
+    def _noise(self, details: bool) -> guarantee.NoiseWords:
         if self.asked.decision is not None:
-            return "random bit", "sigmoid bit", "none, one bit"
-        private = self.release.source != "none"
+            return guarantee.NoiseWords("random bit", "", "none, one bit")
         scale = self.release.plan.number("scale")
-        return (
-            "noise on the statistic",
-            "smoothed p-value" if private else "p-value",
+        private = self.release.source != "none"
+        named = "smoothed p-value" if private else "p-value"
+        return guarantee.NoiseWords(
+            "Laplace noise",
+            named if details else "",
             f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
         )
 
-    def _protected(self) -> str:
-        sample = self.release.sample
-        if sample.private_labels:
-            return f"the {sample.kind} and who is in which group"
-        if sample.paired:
-            return f"both {sample.kind} of a respondent"
-        return f"the {sample.kind}, not who is in which group"
-
-    def _verdict(self) -> str:
+    def _verdict(self) -> list[str]:
         if self.asked.decision is not None:
-            return f"The bit says that they {'differ' if self.reject else 'do not differ'}. {BIT}"
-        line = SMALLEST
-        if self.release.sample.private_labels:
-            line = "pr.power.ClosenessPower computes, for groups of sizes that you suppose, which"
+            return said("bit differs" if self.reject else "bit does not differ") + said("bit")
         if self.release.sample.paired:
-            line = "simulate pairs of your own for the difference"
-        return verdict(self, line)
+            return verdict(self, "no evidence, pairs")
+        private = self.release.sample.private_labels
+        return verdict(self, "no evidence, private labels" if private else "no evidence")
 
-    def _effect_words(self) -> list[str]:
+    def _effect_notes(self) -> list[str]:
         """Return what the released effect is, and what is stated of the distributions by it."""
         part = self._effect
         distance = self.asked.distance
@@ -467,17 +446,17 @@ class ClosenessResult(Result):
         if part is None:
             return []
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
-        noise = f" with noise of its own, for epsilon {part.epsilon:.4g} of the total"
-        effect = f"{name} of the samples{'' if self.release.source == 'none' else noise}"
+        key = "effect" if self.release.source == "none" else "effect, released"
+        notes = said(key, distance=name, epsilon=part.epsilon)
         if interval is None or distance is None:
-            return said("effect", effect=effect)
-        within = range_words(*interval, least=part.step if distance.exact else 0.0)
-        level = f"{100 * (1 - self.alpha):g} %"
-        sentences = [
-            *said("effect with interval", effect=effect, level=level, within=within),
+            return notes
+        within = interval_text(*interval, least=part.step if distance.exact else 0.0)
+        level = percent(1.0 - self.alpha)
+        return [
+            *notes,
+            *said("interval of the effect", level=level, interval=within),
             *said("exact interval", distance.exact),
         ]
-        return [" ".join(sentences)]
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the effect with its interval.
@@ -562,39 +541,41 @@ def null_words(sample: Sample) -> str:
     return f"the {sample.kind} of all groups have the same distribution"
 
 
-def _hypotheses_of(sample: Sample) -> str:
-    """Return H0 and H1 of a comparison of samples in words, and the groups."""
-    listed = [name if size is None else f"{name} (n = {size})" for name, size in sample.groups]
-    by = f" by {sample.group_column}" if sample.group_column else ""
-    against = "are" if sample.paired else "have"
-    words = f"H0: {null_words(sample)}. H1: they {against} not. Groups{by}: {', '.join(listed)}."
+def _hypotheses_of(sample: Sample) -> list[str]:
+    """Return H0 and H1 of a comparison of samples, and the groups."""
+    listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
+    column = sample.group_column
+    notes = said("exchangeable" if sample.paired else "same distribution", kind=sample.kind)
+    key = "compared by column" if column else "compared"
+    notes += said(key, column=column, groups=", ".join(listed))
     if not is_beside_null(sample):
-        return words
+        return notes
     (_, own), (_, behind) = sample.groups
-    return (
-        f"{words} The {sample.nobs} {sample.unit}s are {own} of the sample and {behind} for the "
-        f"answers from which the null was estimated."
+    return notes + said(
+        "answers behind the null", nobs=sample.nobs, unit=sample.unit, own=own, behind=behind
     )
 
 
-def _detail_words(release: Release, frame: pd.DataFrame | None, alpha: float) -> tuple[str, ...]:
+def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) -> list[str]:
     """Return the clear differences in sentences, the clearest first, and how many there are."""
     if frame is None:
-        return ()
-    what = "mean ranks" if release.sample.kind == "rankings" else "shares"
-    epsilon = release.parts[f"{DETAILS} 0"].epsilon
-    cost = "" if release.source == "none" else f", for epsilon {epsilon:.4g} of the total"
-    head = (
-        f"What differs, from {what} by group{cost}; all {len(frame)} statements hold at once with "
-        f"{100 * (1 - alpha):g} % confidence, whether or not H0 is rejected"
-    )
+        return []
     clear = frame[frame["clear"]]
-    if clear.empty:
-        return (f"{head}: no difference is clear.",)
-    said = clear_words(release.sample, clear, _MAX_WORDS)
-    left = len(clear) - len(said)
-    more = f" {left} more {'is' if left == 1 else 'are'} clear: see details()." if left else ""
-    return (f"{head}. {'. '.join(said)}.{more}",)
+    stated = clear_words(release.sample, clear, _MAX_WORDS)
+    left = len(clear) - len(stated)
+    return [
+        *said(
+            "differences" if release.source == "none" else "differences, released",
+            measure="mean ranks" if release.sample.kind == "rankings" else "shares",
+            epsilon=release.parts[f"{DETAILS} 0"].epsilon,
+            count=len(frame),
+            level=percent(1.0 - alpha),
+        ),
+        *said("no clear difference", clear.empty),
+        *(f"{statement}." for statement in stated),
+        *said("one more difference", left == 1),
+        *said("more differences", left > 1, left=left),
+    ]
 
 
 def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
@@ -608,12 +589,13 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
 
 def _statement(row: Any, column: str, kind: str) -> str:
     """Return one clear difference in words: a lower mean rank is a higher place."""
-    verb, factor, digits, unit, below, above = _UNITS[kind]
-    direction = below if row.difference < 0 else above
+    factor = 100.0 if kind == "choices" else 1.0
     size, *ends = (factor * abs(number) for number in (row.difference, row.lower, row.upper))
-    group = f"{column[:1].upper()}{column[1:]} {row.group}"
-    other = row.other if row.other == _REST else f"{column} {row.other}"
-    return (
-        f"{group} {verb} {row.item} {direction} than {other}, by {size:.{digits}f} {unit} "
-        f"({min(ends):.{digits}f} to {max(ends):.{digits}f})"
+    return STATEMENTS[kind, bool(row.difference > 0)].format(
+        group=f"{column[:1].upper()}{column[1:]} {row.group}",
+        item=row.item,
+        other=row.other if row.other == _REST else f"{column} {row.other}",
+        size=size,
+        low=min(ends),
+        high=max(ends),
     )

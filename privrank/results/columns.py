@@ -90,10 +90,10 @@ def summary_col(
     >>> table = pr.summary_col(fits, names=["private", "non-private"])
     >>> for line in str(table).splitlines()[2:6]:
     ...     print(line)
-                     private  non-private
-    -------------------------------------
-    crimRate          0.6070       0.4383
-                    (0.1843)     (0.1059)
+                  private  non-private
+    ----------------------------------
+    crimRate       0.6070       0.4383
+                 (0.1843)     (0.1059)
     """
     if not isinstance(results, Sequence) or not all(
         isinstance(one, Result | PooledResult) for one in results
@@ -124,15 +124,14 @@ def summary_col(
     estimates = _estimate_rows(columns, terms, digits)
     families = {result.family for result in results}
     cautions = _cautions(results, headings)
-    errors = "Standard errors in parentheses, sampling and privacy noise together."
-    seeded = any("seeded" in column.public["noise source"] for column in columns)
+    seeded = any("seeded" in column.public["noise"] for column in columns)
     return tables.Table(
         title=title or (families.pop() if len(families) == 1 else "Results side by side"),
         header=(),
         columns=("", *headings),
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
         notes=(
-            *([errors] if any(len(column.bse) for column in columns) else []),
+            *said("errors in parentheses", any(len(column.bse) for column in columns)),
             *said("seeded", seeded),
             *cautions,
         ),

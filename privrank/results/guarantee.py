@@ -1,9 +1,13 @@
-"""What every summary says about the data, the noise and the guarantee."""
+"""Facts of the data, the noise and the privacy guarantee that every summary states."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
 
 from privrank.bradley_terry.dependence import effect_bounded, effect_error, released_effect
 from privrank.bradley_terry.paircounts import uncounted
@@ -16,70 +20,79 @@ from privrank.release import names
 from privrank.release.parts import MAIN, PARTS
 from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.release.survey import Design
-from privrank.results.claims import said
+from privrank.results.cautions import limited, warned
+from privrank.results.claims import ERRORS, said
 from privrank.results.tables import statistic_words
-from privrank.util.checks import check_flag
 
-# What comparisons release, in words; the names of mechanisms are among the details.
-_RELEASED = {
-    "objective perturbation": "noise in the loss",
-    **{name: f"noise on {spec.words}" for name, spec in PARTS.items() if spec.main},
+# Mechanisms of devices other than randomised response, by the protocol.
+_LOCAL = {"Duchi ball": "Duchi's ball mechanism", "cap Borda": "cap mechanism"}
+
+# Statistics of comparisons in words.
+_STATISTICS = {
+    "objective perturbation": "perturbed objective",
+    **{name: spec.words for name, spec in PARTS.items() if spec.main},
 }
 
-# What devices do that do not answer by randomised response, by the protocol.
-_LOCAL = {"Duchi ball": "Duchi's ball mechanism", "cap Borda": "cap mechanism"}
+_SOURCES = {
+    "secure": "secure (system RNG)",
+    "seeded": "seeded (do not publish)",
+    "none": "none",
+    "respondents": "local randomisation",
+}
+
+# What is known of the pair counts, by their origin.
+_ORIGINS = {
+    "observed": "pair counts known",
+    "declared": "pair counts declared",
+    "equal": "pair counts assumed equal",
+    "proportional": "pair counts proportional",
+    "unknown": "pair counts unknown",
+    "released": "noisy pair counts",
+}
+
+# Noise of which summaries name the family alone, unless asked for details.
+_K_NORM = ("permutohedron", "cube")
 
 # Rows of a respondent that say more than a third as much as independent ones are worth their noise.
 _WORTH_ROWS = 3
 
 _SIDE_RELEASES = tuple((name, spec.words) for name, spec in PARTS.items() if not spec.main)
 
-# What a statement may rest on, by a word for it, in the order in which they are said: summaries and
-# docstrings take their lines from here. ``docs/assumptions.md`` says of each what comes about where
-# it does not hold, with its number, and what to do then.
-CATALOGUE = {
-    "respondents": "respondents are independent of each other (else respondent= names their family "
-    "or class)",
-    "rows": "rows are independent of each other (else respondent= names person, family or class)",
-    "devices": "respondents are independent of each other",
-    "answering": "who answers does not depend on the answer",
-    "reporting": "whether a report arrives does not depend on what it is about",
-    "assigned": "pairs were assigned, not chosen",
-    "model": "pairs follow the worths",
-    "linear": "items scatter about a line of their covariates independently of each other",
-    "null": "H0, taken as exact, is known without error (else null_nobs=)",
-    "surveys": "all surveys have equal values (else effects='random') and nobody answered in two",
-    "drawn": "surveys are independent of each other and nobody answered in two",
-    "sample": "it is read as said of these rankings alone",
-}
+
+@dataclass(frozen=True, slots=True)
+class NoiseWords:
+    """The noise that a curator adds: its distribution, the statistic that has it, and its scale."""
+
+    distribution: str
+    statistic: str
+    scale: str
 
 
 def header(
     release: Release,
     *lines: tuple[str, str],
-    noise: tuple[str, str, str],
+    noise: NoiseWords,
     details: bool,
-    row: str = "row",
-    errors: str = "",
+    covariance: str = "",
 ) -> tuple[tuple[str, str], ...]:
-    """Return the header of every summary: data, unit, its own lines, noise, budget.
+    """Return the header of every summary: data, privacy unit, its own lines, noise, budget.
 
-    Given the noise that a curator adds in words, and among its `details` by its names, with its
-    scale; what a row is called (one of a frame may stand for several comparisons), and what
-    `errors` hold.
+    Given the noise that a curator adds, whose scale is a detail, and the name of the covariance.
     """
-    check_flag("details", details)
-    kind = release.survey.kind
-    unit = release.survey.unit
+    survey = release.survey
+    mechanism = {"none": "no noise", "respondents": _LOCAL.get(release.mechanism, "")}
+    named = [mechanism.get(release.source, noise.distribution) or "randomised response"]
+    if details or release.source in ("secure", "seeded"):
+        named.append(noise.statistic)
     return (
-        ("Categories:" if kind == "choices" else "Items:", str(len(release.survey.items))),
-        (f"No. {unit.capitalize()}s:", str(release.survey.nobs)),
-        ("Neighbours:", f"replace one {row if unit == 'row' else unit}"),
+        ("Categories:" if survey.kind == "choices" else "Items:", str(len(survey.items))),
+        (f"No. {survey.unit.capitalize()}s:", f"{survey.nobs:,}"),
+        ("Privacy unit:", f"{unit_of(release)} (replace one)"),
         *lines,
-        ("Mechanism:", mechanism_words(release, noise[0])),
-        *([("Released:", noise[1]), ("Noise scale:", noise[2])] if details else []),
-        ("Noise source:", noise_source(release)),
-        *([("Std. errors:", errors)] if errors else []),
+        ("Mechanism:", ", ".join(filter(None, named))),
+        *([("Noise scale:", noise.scale)] if details else []),
+        ("Noise:", noise_source(release)),
+        *([("Covariance:", covariance)] if covariance else []),
         *spent(release),
     )
 
@@ -88,57 +101,51 @@ def comparison_header(
     release: Release, effect: float, details: bool
 ) -> tuple[tuple[str, str], ...]:
     """Return the header lines every summary of comparisons shares, given its design effect."""
-    check_flag("details", details)
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
-    counts = "assumed equal" if origin == "equal" else origin
+    part = _counts(release)
+    ties = " and ties" if names.TIES in release.parts else ""
     return header(
         release,
-        ("Design:", f"{release.design.kind}, pair counts {counts}"),
-        noise=(*_mechanism(release), _scales(release)),
+        ("Design:", f"{release.design.kind} ({_ORIGINS[origin]})"),
+        noise=NoiseWords(
+            "Laplace noise" if part is None else noise_name(part, details),
+            _STATISTICS.get(release.mechanism, release.mechanism) + ties,
+            _scales(release),
+        ),
         details=details,
-        row="comparison",
-        errors=_errors(release, effect, details),
+        covariance=_covariance(release, effect, details),
     )
 
 
-def mechanism_words(release: Release, noise: str) -> str:
-    """Return the mechanism in words, given those for noise that a curator adds."""
-    if release.local:
-        return _LOCAL.get(release.mechanism, "randomised response")
-    return "no noise" if release.source == "none" else noise
+def noise_name(part: ReleasedPart, details: bool) -> str:
+    """Return the distribution of the noise of a released part in words, by name in details."""
+    if part.distribution is None:
+        return "no noise"
+    name = distribution_name(part.distribution)
+    return f"{'K-norm' if name in _K_NORM and not details else name} noise"
+
+
+def unit_of(release: Release) -> str:
+    """Return the privacy unit; one row of a frame may stand for several comparisons."""
+    survey = release.survey
+    return "comparison" if isinstance(survey, Design) and survey.unit == "row" else survey.unit
 
 
 def noise_source(release: Release) -> str:
     """Return where the noise came from, in the words of a summary."""
-    return {
-        "secure": "secure (operating system)",
-        "seeded": "SEEDED, not for publication",
-        "none": "none (non-private)",
-        "respondents": "respondents' devices",
-    }[release.source]
+    return _SOURCES[release.source]
 
 
 def spent(release: Release) -> tuple[tuple[str, str], ...]:
     """Return the header lines of epsilon and delta."""
     if release.local:
-        counts = [f"{number} {reason}" for reason, number in release.rejected.items() if number]
+        counts = [f"{number:,} {reason}" for reason, number in release.rejected.items() if number]
         return (
             ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
-            ("Rejected reports:", ", ".join(counts) or "none"),
+            ("Local reports rejected:", ", ".join(counts) or "none"),
         )
     epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
     return ("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")
-
-
-def _mechanism(release: Release) -> tuple[str, str]:
-    """Return the noise in words, and the mechanism by its names."""
-    ties = " and ties" if names.TIES in release.parts else ""
-    words = _RELEASED.get(release.mechanism, f"noise on {release.mechanism}")
-    named = release.mechanism + ties
-    part = _counts(release)
-    if release.source in ("secure", "seeded"):
-        named += f", {'Laplace' if part is None else distribution_name(part.distribution)}"
-    return "noise on wins, losses and ties" if ties else words, named
 
 
 def _counts(release: Release) -> ReleasedPart | None:
@@ -169,7 +176,7 @@ def _scales(release: Release) -> str:
 
 
 def _choice_notes(release: Release) -> list[str]:
-    """Return how far the noise of net wins moves an item, beside the best other distribution."""
+    """Return how far the noise of net wins moves an item, and the best other distribution."""
     part = release.parts.get(names.NET)
     facts = release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
@@ -184,24 +191,18 @@ def _choice_notes(release: Release) -> list[str]:
     others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
-    best = sorted(others, key=lambda distribution: others[distribution])
-    beside = (
-        f"; it would be {others[best[0]]:.4g} with {best[0]}, the best of the others"
-        if best
-        else ", the only distribution that applies"
-    )
-    return [
-        f"Noise: {name}. Differences between items vary as if each item's net wins had independent "
-        f"noise of standard deviation {own:.4g}{beside}."
-    ]
+    if not others:
+        return said("only noise", noise=name, deviation=own)
+    best = min(others, key=lambda distribution: others[distribution])
+    return said("chosen noise", noise=name, deviation=own, other=others[best], next=best)
 
 
-def _errors(release: Release, effect: float, details: bool) -> str:
+def _covariance(release: Release, effect: float, details: bool) -> str:
     if names.MOMENTS[0] in release.parts:
         return "cluster-robust"
     if names.DEPENDENCE not in release.parts:
         # net wins alone have no standard errors where item counts are not known
-        return "" if uncounted(release) else "independent answers"
+        return "" if uncounted(release) else "nonrobust (independent answers)"
     if at_most(release):
         return f"design effect at most {released_effect(release):.2f}"
     if names.LARGEST in release.found and math.isfinite(effect):
@@ -226,74 +227,126 @@ def sampling_head(releases: Iterable[Release]) -> str:
 def effect_notes(release: Release) -> list[str]:
     """Return what follows where the release shows no more of the design effect than a bound."""
     effect = released_effect(release) if at_most(release) else 1.0
-    return said("bound on the effect", effect > 1.0, effect=effect)
+    return limited("bound on the effect", effect > 1.0, effect=effect)
 
 
-def allowance(release: Release) -> str:
-    """Return what errors allow for; the header says which dependence of answers is in them."""
-    if release.local:
-        return "allowing for sampling and the noise of the responses (the curator adds none)"
-    noisy = "allowing for sampling and privacy noise"
-    if release.source == "none":
-        noisy = "allowing for sampling"
+def interval_notes(key: str, release: Release, level: str) -> list[str]:
+    """Return what intervals of comparisons cover, by the key of the sentence, and outcome codes.
+
+    The header says which dependence of a respondent's answers is in them.
+    """
     dependent = {names.MOMENTS[0], names.DEPENDENCE} & set(release.parts)
-    if dependent or release.survey.unit == "row":
-        return noisy
-    return f"{noisy}, as if a respondent's answers were independent"
+    assumed = not dependent and not release.local and release.survey.unit == "respondent"
+    return [
+        *said(key, level=level, errors=ERRORS[release.source]),
+        *said("independent answers", assumed),
+        *outcome_notes(release),
+    ]
 
 
-def outcome_coding(release: Release) -> str:
-    """Return how the codes of outcomes were read, where a 0 is one of them."""
-    coded = "Outcome 1, 0, -1: first preferred, tie, second preferred. "
-    return coded if release.design.ties else ""
+def outcome_notes(release: Release) -> list[str]:
+    """Return how outcomes are coded, where 0 is one of them."""
+    key = "outcomes of three" if release.design.davidson else "outcomes"
+    return said(key, release.design.ties)
 
 
-def count_notes(release: Release, estimate: str) -> list[str]:
-    """Return what to know of the pair counts behind an estimate ("worths towards zero")."""
+def count_notes(release: Release, key: str = "equal counts") -> list[str]:
+    """Return what is assumed of the pair counts behind an estimate."""
     pairs = release.design.pairs
     if pairs is not None and pairs.origin == "equal":
-        return said("equal counts", count=pairs.count[0], estimate=estimate)
+        return said(key, count=pairs.count[0])
     return said("matched", release.design.matched)
 
 
 def loss_notes(release: Release, estimator: str) -> list[str]:
-    """Return what was minimised, and what its guarantee takes for granted.
+    """Return what was minimised: under the logit the matching loss is the log-loss."""
+    key = "perturbed estimator" if _perturbed(release) else "estimator"
+    return said(key, release.link != LOGIT, estimator=estimator)
 
-    Under the logit there is nothing to say: its matching loss is its log-loss.
+
+def _perturbed(release: Release) -> bool:
+    return release.source != "none" and names.WORTHS in release.parts
+
+
+def privacy_notes(release: Release) -> list[str]:
+    """Return the guarantee."""
+    survey = release.survey
+    epsilon = release.epsilon
+    if release.source == "none":
+        return said("not private")
+    if release.local:
+        return said("private reports", epsilon=epsilon)
+    unit = unit_of(release)
+    if isinstance(survey, Design) and survey.excess == "sample":
+        unit = f"{unit} (any number of rows)"
+    elif survey.unit == "respondent" and survey.max_rows > 1:
+        row = "comparison" if isinstance(survey, Design) else "row"
+        unit = f"{unit} (up to {survey.max_rows} {row}s)"
+    # a factor of exp(epsilon) is near 1 at a small epsilon
+    digits = 3 if epsilon >= 0.1 else 6
+    guaranteed = said(
+        "private, delta" if release.delta else "private",
+        epsilon=epsilon,
+        delta=release.delta,
+        unit=unit,
+        factor=f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf",
+    )
+    return guaranteed + level_notes(release)
+
+
+def level_notes(release: Release) -> list[str]:
+    """Return what epsilon is for a respondent, where it is per row.
+
+    **Privacy.** What is (epsilon, delta)-private for one row is (r epsilon, delta')-private for r
+    rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r - 1) epsilon)): replace one after
+    another.
     """
-    link = release.link
-    private = release.source != "none"
-    perturbed = private and names.WORTHS in release.parts
-    key = "perturbed estimator" if perturbed else "estimator"
-    declared = perturbed and link not in BUILT_IN
-    bounds = {"link": link.name, "first": link.kappa1, "second": link.kappa2}
+    survey = release.survey
+    if survey.unit != "row":
+        return []
+    key = "level, bound" if survey.max_rows > 1 else "level"
     return [
-        *said(key, link != LOGIT, estimator=estimator),
-        *said("declared link", declared, **bounds),
+        *said(
+            key,
+            epsilon=release.epsilon,
+            row=unit_of(release),
+            rows=survey.max_rows,
+            total=survey.max_rows * release.epsilon,
+        ),
+        *said("level, delta", release.delta),
     ]
 
 
-def privacy_notes(release: Release, details: bool) -> list[str]:
-    """Return the sentences about the guarantee that go below every summary of comparisons.
-
-    Shares of epsilon and other noise that applies are among its `details`, and so is a warning of
-    seeded noise, as the header has one.
-    """
+def comparison_privacy(release: Release, details: bool) -> list[str]:
+    """Return the notes on privacy of every summary of comparisons; in details shares of epsilon."""
     design = release.design
-    what = "the answers and who compared which pairs"
-    if design.kind == "public":
-        what = "the answers" if release.local else "the answers, not who answered which pairs"
+    public = design.kind == "public"
+    curated = release.source in ("secure", "seeded")
+    link = release.link
+    bounds = {"link": link.name, "first": link.kappa1, "second": link.kappa2}
     notes = [
-        privacy_sentence(release, what, "comparison"),
-        *level_notes(release, "comparison"),
+        *privacy_notes(release),
+        *said("protected answers", curated and public),
+        *said("protected pairs", curated and not public),
         *said("pairs asked", release.local),
-        *bound_notes(design),
+        *said("declared link", _perturbed(release) and link not in BUILT_IN, **bounds),
     ]
     return notes + _detail_notes(release) if details else notes
 
 
+def sample_privacy(release: Release) -> list[str]:
+    """Return the notes on privacy of every summary of rankings or choices."""
+    sample = release.sample
+    key = "protected sample"
+    if sample.private_labels:
+        key = "protected groups"
+    elif sample.groups:
+        key = "protected both" if sample.paired else "public groups"
+    return privacy_notes(release) + said(key, release.source != "none", kind=sample.kind)
+
+
 def _detail_notes(release: Release) -> list[str]:
-    """Return what epsilon was spent on beside the counts, and what is known of their noise."""
+    """Return the shares of epsilon of side releases, and what is known of their noise."""
     shares = [
         f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
         for name, label in _SIDE_RELEASES
@@ -304,7 +357,7 @@ def _detail_notes(release: Release) -> list[str]:
         error = effect_error(release)
         most = release.found[names.CEILING]
         notes += said("released effect", error=error, most=most)
-    return notes + _choice_notes(release) + seed_notes([release])
+    return notes + _choice_notes(release)
 
 
 def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
@@ -322,66 +375,22 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
 
 
 def bound_notes(design: Design) -> list[str]:
-    """Return what is said of rows that were left out so that respondents keep the bounds."""
-    answers = "1 answer" if design.max_rows == 1 else f"{design.max_rows} answers"
-    pairs = ", one of each pair" if design.distinct_pairs else ""
-    return said("rows left out", design.excess != "refuse", kept=answers + pairs)
+    """Return how many answers of a respondent were used, where some may have been left out."""
+    key = "pairs left out" if design.distinct_pairs else "rows left out"
+    return said(key, design.excess != "refuse", answers=design.max_rows)
 
 
-def level_notes(release: Release, row: str) -> list[str]:
-    """Return what epsilon is for a respondent, where it is per row. Given what a row is called.
-
-    **Privacy.** What is (epsilon, delta)-private for one row is (r epsilon, delta')-private for r
-    rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r - 1) epsilon)): replace one after
-    another.
-    """
-    survey = release.survey
-    most = release.survey.max_rows
-    per_row = release.source != "none" and survey.unit == "row"
-    return said(
-        "level",
-        per_row,
-        epsilon=release.epsilon,
-        row=row,
-        whole=f"{release.epsilon * most:g}" if most > 1 else "r times that",
-        several=f"up to {most}" if most > 1 else "r",
-        delta=", whose delta is larger" if release.delta else "",
-    )
-
-
-def privacy_sentence(release: Release, what: str, row: str = "row") -> str:
-    """Return the sentence that says what the guarantee is, `what` being what it protects."""
-    survey = release.survey
-    if release.source == "none":
-        return "Non-private run (epsilon = inf): this table protects nobody."
-    factor = f"exp({release.epsilon:g})"
-    if release.local:
-        return (
-            f"Privacy, local: whatever a respondent's ranking is, the probability of any report of "
-            f"theirs changes by a factor of at most {factor}, so that nobody needs to be trusted "
-            f"with {what}; further reports of a respondent add their epsilons."
-        )
-    slack = f", up to a probability of {release.delta:g}" if release.delta else ""
-    whom = f"one {row if survey.unit == 'row' else survey.unit}"
-    if isinstance(survey, Design) and survey.excess == "sample":
-        whom += " with all their rows, however many,"
-    elif survey.unit == "respondent" and survey.max_rows > 1:
-        whom += f" (at most {survey.max_rows} rows)"
-    return (
-        f"Privacy: replacing {whom} changes no output's probability by more than a factor "
-        f"{factor}{slack}. This protects {what}."
-    )
+def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
+    """Return which items share a rank, given the ranks and the key of how they are ordered."""
+    tied = [", ".join(map(str, part.index)) for _, part in ranks.groupby(ranks) if len(part) > 1]
+    notes = said("equal estimates", tied, names="; ".join(tied))
+    return notes + said(key, tied) if key else notes
 
 
 def delta_notes(release: Release) -> list[str]:
     """Return the warning that goes with a delta too large to mean anything."""
     large = release.delta * release.survey.nobs >= 1
-    return said("large delta", large, delta=release.delta)
-
-
-def seed_notes(releases: Sequence[Release]) -> list[str]:
-    """Return the warning that goes with seeded noise, if any of the releases has it."""
-    return said("seeded", any(release.source == "seeded" for release in releases))
+    return warned("large delta", large, delta=release.delta)
 
 
 def release_facts(release: Release) -> dict[str, str]:
@@ -393,8 +402,8 @@ def release_facts(release: Release) -> dict[str, str]:
         "unit": survey.unit,
         "design" if isinstance(survey, Design) else "data": survey.kind,
         "mechanism": statistic_words(release.mechanism),
-        "noise source": release.source,
-        "N": str(survey.nobs),
+        "noise": release.source,
+        "N": f"{survey.nobs:,}",
     }
 
 
@@ -425,13 +434,3 @@ def assumptions(release: Release, *more: str) -> list[str]:
         assigned = ["assigned"] if single else []
         return ["devices", "reporting", *assigned, *more]
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]
-
-
-def holds_if(keys: Iterable[str]) -> str:
-    """Return the sentence of a summary, given words of the catalogue."""
-    named = set(keys)
-    if named & {"respondents", "rows"}:
-        named.discard("devices")
-    clauses = [clause for key, clause in CATALOGUE.items() if key in named]
-    listed = " and ".join(filter(None, [", ".join(clauses[:-1]), clauses[-1]]))
-    return f"This holds if {listed}."

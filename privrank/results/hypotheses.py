@@ -22,6 +22,7 @@ from privrank.release.names import TIES
 from privrank.release.release import Release
 from privrank.release.survey import Covariates
 from privrank.results import tables
+from privrank.results.claims import said
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_alpha
 
@@ -29,10 +30,9 @@ from privrank.util.checks import check_alpha
 Linear = tuple[FloatArray, FloatArray]
 
 
-def score_notes(inference: Inference) -> tuple[str, ...]:
+def score_notes(inference: Inference) -> tables.Notes:
     """Return what a table of contrasts says of its tests; of many items they are Wald's."""
-    said = "P-values and intervals are by scores; standard errors describe the estimates."
-    return () if inference.many else (said,)
+    return tables.Notes(tests=said("score tests", not inference.many))
 
 
 # Letters of the name of a contrast that are shown.

@@ -6,11 +6,12 @@ from math import inf
 
 from privrank.privacy.accounting import Account
 from privrank.privacy.budget import Ledger
+from privrank.results.claims import said
 from privrank.results.tables import Table, statistic_words
 
 
 class Budget(Ledger):
-    """A ledger of the privacy budget of one data set, in memory or on disk.
+    """Privacy budget (ledger) for one data set, in memory or on disk.
 
     A fit reserves what it spends before it reads the data, and is refused where too little is left
     (:class:`privrank.privacy.budget.Ledger` has the proofs).
@@ -89,32 +90,31 @@ class Budget(Ledger):
         >>> budget.reserve("PrivateBTL", 0.25, 0.0, unit="respondent", released="net wins")
         >>> for line in str(budget.summary()).splitlines()[4:9]:
         ...     print(line)
-        ===============================================
-        spent by                       epsilon    delta
-        -----------------------------------------------
-        PrivateBTL: net wins              0.25        0
-        spent                             0.25        0
+        =================================================
+        release                          epsilon    delta
+        -------------------------------------------------
+        PrivateBTL: net wins                0.25        0
+        total spent                         0.25        0
         """
         account = self._read_all()
         split = self.pure is not None
         header = [
-            ("Protects:", f"one {self.unit}"),
-            ("Neighbours:", f"replace one {self.unit}"),
+            ("Privacy unit:", f"{self.unit} (replace one)"),
             ("Epsilon:", "no limit" if self.epsilon == inf else f"{self.epsilon:g}"),
             ("Delta:", f"{self.delta:g}"),
         ]
-        columns = ["spent by", "epsilon", "delta"]
+        columns = ["release", "epsilon", "delta"]
         if self.path is not None:
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
-            columns = ["date (UTC)", "by", "released", "epsilon", "delta"]
+            columns = ["date (UTC)", "model", "released", "epsilon", "delta"]
         # of two accounts each line has only what counts in its own, after what it states
         totals = ["of pure", "of rho"] if split else ["epsilon", "delta"]
         lines = [
             {
                 "date (UTC)": line.date or "",
-                "by": line.by,
+                "model": line.by,
                 "released": statistic_words(line.released),
-                "spent by": ": ".join(filter(None, (line.by, statistic_words(line.released)))),
+                "release": ": ".join(filter(None, (line.by, statistic_words(line.released)))),
                 "epsilon": f"{line.epsilon:g}",
                 "delta": f"{line.delta:g}",
                 "of pure": "" if line.delta else f"{line.epsilon:g}",
@@ -122,14 +122,14 @@ class Budget(Ledger):
             }
             for line in account.spendings
         ]
-        for label, amounts in (("spent", account.spent), ("left", account.left)):
+        for label, amounts in (("total spent", account.spent), ("remaining", account.left)):
             ends = zip(totals, (f"{amount:g}" for amount in amounts), strict=True)
             lines.append({columns[0]: label, **dict(ends)})
         columns = list(dict.fromkeys([*columns, *totals]))
         return Table(
             title="Privacy budget",
             header=tuple(header),
-            columns=tuple("spent by" if name == "by" else name for name in columns),
+            columns=tuple(columns),
             rows=tuple(tuple(line.get(name, "") for name in columns) for line in lines),
             notes=tuple(_split_notes(account) if split else _notes(account)),
         )
@@ -140,24 +140,18 @@ class Budget(Ledger):
 
 def _notes(account: Account) -> list[str]:
     """Return how one account adds up."""
-    notes = ["Basic composition: epsilons and deltas add up."]
-    if (composed := account.composed) != account.spent:
-        notes.append(
-            f"If their sizes were fixed in advance, these fits together are private at epsilon "
-            f"{composed[0]:.4g}, delta {composed[1]:g} (zero-concentrated composition); what "
-            f"is left goes by basic composition."
-        )
-    return notes
+    epsilon, delta = account.composed
+    return [
+        *said("composition"),
+        *said("concentrated", account.composed != account.spent, epsilon=epsilon, delta=delta),
+    ]
 
 
 def _split_notes(account: Account) -> list[str]:
     """Return how two accounts add up."""
     survey = account.survey
-    (pure, rho) = account.limits
+    pure, rho = account.limits
     return [
-        f"Fits without delta add their epsilons to at most {pure:g}. Fits with a delta add their "
-        f"rho (zero-concentrated privacy) to at most {rho:g}, worth epsilon {survey.rest:g} at "
-        f"delta {survey.delta:g}; deltas of their own do not count.",
-        f"All fits together are private at epsilon {survey.epsilon:g}, delta {survey.delta:g}, "
-        f"however each was chosen; what is spent so far is no guarantee of its own.",
+        *said("two accounts", pure=pure, rho=rho, rest=survey.rest, delta=survey.delta),
+        *said("both accounts", epsilon=survey.epsilon, delta=survey.delta),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,12 +22,12 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Summarised
 from privrank.results.btl import BTLResult
-from privrank.results.claims import said
+from privrank.results.cautions import warned
+from privrank.results.claims import ERRORS, assumed, percent, said
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
 from privrank.results.pooling import Pooled, combine, fraction_source, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray, immutable
-from privrank.util.checks import check_flag
 
 Survey = Literal["same", "different"]
 Effects = Literal["common", "random"]
@@ -73,7 +72,7 @@ def pooled(
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledResult(Summarised):
-    """Several releases pooled: worths, or Borda scores and pair fractions, errors and tables.
+    """Results of pooling several private releases.
 
     Made by :func:`privrank.pool`. Standard errors are those of sampling and privacy noise; the
     sampling error of one survey is counted once.
@@ -533,20 +532,7 @@ class PooledResult(Summarised):
         twice = [] if self._same else twice_notes(self.results, self.names)
         return (*tables.joined(warned), *twice)
 
-    def summary(self, details: bool = False) -> tables.Table:
-        """Return the pooled numbers as a table; `details` add the header of every release.
-
-        Examples
-        --------
-        >>> table = result.summary()
-        >>> for line in str(table).splitlines()[8:12]:
-        ...     print(line)
-                     coef  std err  sampling, at most  privacy  p-value   [0.025   0.975]     rank
-        ------------------------------------------------------------------------------------------
-        crimRate   0.6498    0.201              0.174    0.102   <0.001    0.265    1.061      1-2
-        socBurd    0.2264    0.190              0.166    0.093    0.230   -0.145    0.606      1-4
-        """
-        check_flag("details", details)
+    def _table(self, details: bool) -> tables.Table:
         first = self.results[0]
         frame = self.to_frame()
         name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
@@ -562,7 +548,7 @@ class PooledResult(Summarised):
             ),
             title=f"Pooled Private {name}",
             header=_header(self),
-            notes=(*_notes(self), *_count_notes(self), *_release_notes(self, details)),
+            notes=_notes(self, details),
             cautions=self._cautions(),
         )
 
@@ -667,7 +653,7 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
         groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
     twice = [f"{', '.join(some)} and {last}" for *some, last in groups.values() if some]
     named = [listed if names else f"releases {listed}" for listed in twice]
-    return [note for listed in named for note in said("twice", releases=listed)]
+    return [note for listed in named for note in warned("twice", releases=listed)]
 
 
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
@@ -677,89 +663,95 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     count = len(result.results)
     units = sorted({member.release.survey.unit for member in result.results})
     unit = units[0] if len(units) == 1 else "unit"
-    pooled = f"{count} releases of one survey" if same else f"{count} surveys"
+    pooled = f"{count} releases, same survey" if same else f"{count} surveys"
     if result.tau is not None:
         pooled = f"{pooled}, random effects"
     epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
     sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
     return (
-        ("Pooled:", pooled),
+        ("Data:", pooled),
         ("Items:", str(len(result.items))),
-        (f"No. {unit.capitalize()}s:", str(result.nobs)),
-        ("Neighbours:", f"replace one {' or '.join(units)}"),
+        (f"No. {unit.capitalize()}s:", f"{result.nobs:,}"),
+        ("Privacy unit:", f"{' or '.join(units)} (replace one)"),
         ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
         ("Delta:", f"{result.delta:g}"),
-        ("Noise source:", "; ".join(sources)),
+        ("Noise:", "; ".join(sources)),
         ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
         *([] if result.tau is None else [("Tau:", f"{result.tau:.3g} between surveys")]),
     )
 
 
-def _notes(result: PooledResult) -> list[str]:
+def _notes(result: PooledResult, details: bool) -> tables.Notes:
     """Return what the numbers cover, what Q tests, and whom epsilon protects."""
-    same = result.survey == "same"
-    first = result.results[0]
     releases = [member.release for member in result.results]
+    different = result.survey == "different"
     rests = {key for release in releases for key in guarantee.assumptions(release)}
-    # worths and Borda scores differ in what H0 and the intervals are about; the rest is common
-    readings = joint = ""
-    what = "the item's Borda score"
-    null = f"the score is {0.5 * (len(result.items) - 1):g}, the mean"
-    if isinstance(first, BTLResult):
-        readings = "".join(dict.fromkeys(map(guarantee.outcome_coding, releases)))
-        what = "the item's centred worth (best-fitting for the pairs compared)"
-        null = "the worth is 0"
-        joint = "; the rank sets hold for all items at once"
-        if first.release.design.davidson:
-            readings += (
-                "Every release has its own tie parameter; worths are of answers that decide. "
-            )
+    counted: list[str] = []
+    model = ""
+    if isinstance(result.results[0], BTLResult):
         rests.add("model")
-    sampling = "the one sampling error of the survey" if same else "the sampling of every survey"
-    errors = f"{sampling} and privacy noise"
-    if result.tau is not None:
-        what = f"the mean of {what} over all surveys that these stand for"
-        errors = f"which surveys they are (Student's t, {len(releases) - 1} df), {errors}"
-    tested = "the releases differ by their noise alone"
-    if not same:
-        tested = "all surveys have the same values"
+        model = result.results[0].link.model
+        counted = [note for release in releases for note in guarantee.count_notes(release)]
+    if different:
         rests.add("surveys" if result.tau is None else "drawn")
-    if not isinstance(first, BTLResult):
-        pairs = "item" if result.by_pair is None else "pair"
-        tested += f", of the {pairs} that differs most surely, p adjusted"
-    level = f"{100 * (1 - result.alpha):g}%"
-    return [
-        f"{readings}Each {level} interval by itself covers {what}, allowing for {errors}{joint}.",
-        f"H0 of a p-value: {null}.",
-        f"Q tests that {tested}.",
-        *said("several surveys", not same),
-        *said("units differ", len({release.survey.unit for release in releases}) > 1),
-        *tables.tie_notes(result.ranks()),
-        guarantee.holds_if(rests),
-    ]
+    return tables.Notes(
+        estimates=[
+            *_interval_notes(result),
+            *guarantee.tie_notes(result.ranks()),
+            *_release_notes(result, details),
+        ],
+        tests=_test_notes(result),
+        assumptions=[*assumed(rests, model), *dict.fromkeys(counted)],
+        privacy=[
+            *said("several surveys", different),
+            *said("units differ", len({release.survey.unit for release in releases}) > 1),
+        ],
+    )
 
 
-def _count_notes(result: PooledResult) -> dict[str, None]:
-    """Return what is asserted of the pair counts of worths, once for all releases."""
-    if not isinstance(result.results[0], BTLResult):
-        return {}
+def _interval_notes(result: PooledResult) -> list[str]:
+    """Return what intervals cover, and how outcomes are coded."""
+    worths = isinstance(result.results[0], BTLResult)
+    what = "worths" if worths else "scores"
+    notes = said(
+        f"pooled {what}" if result.tau is None else f"mean {what}",
+        level=percent(1.0 - result.alpha),
+        errors=ERRORS[result.survey],
+        freedom=len(result.results) - 1,
+    )
+    if not worths:
+        return notes
     releases = [member.release for member in result.results]
-    counted = [guarantee.count_notes(release, "worths towards zero") for release in releases]
-    return dict.fromkeys(itertools.chain(*counted))
+    coded = (note for release in releases for note in guarantee.outcome_notes(release))
+    tied = releases[0].design.davidson
+    return [*notes, *dict.fromkeys(coded), *said("tie parameters", tied)]
+
+
+def _test_notes(result: PooledResult) -> list[str]:
+    """Return what p-values and Q test."""
+    worths = isinstance(result.results[0], BTLResult)
+    single = "Q of items" if result.by_pair is None else "Q of pairs"
+    return [
+        *said("pooled worth tests", worths),
+        *said("score means", not worths, mean=0.5 * (len(result.items) - 1)),
+        *said("Q of releases" if result.survey == "same" else "Q of surveys"),
+        *said(single, not worths),
+    ]
 
 
 def _release_notes(result: PooledResult, details: bool) -> list[str]:
     """Return what was pooled, one sentence each."""
     notes = []
     for (name, weight), member in zip(result.weights.items(), result.results, strict=True):
-        release = member.release
-        called = name if result.names else str(name).capitalize()
-        text = (
-            f"{called}: epsilon {release.epsilon:g}, {member.nobs} {release.survey.unit}s, weight "
-            f"{weight:.2f}."
+        notes += said(
+            "pooled",
+            name=name if result.names else str(name).capitalize(),
+            epsilon=member.epsilon,
+            nobs=member.nobs,
+            unit=member.release.survey.unit,
+            weight=weight,
         )
-        if details:
-            text += "".join(f" {key} {value}." for key, value in member.summary(True).header)
-        notes.append(text)
-    return notes + guarantee.seed_notes([member.release for member in result.results])
+        header = member.summary(details=True).header if details else ()
+        notes += [f"{key} {value}." for key, value in header]
+    return notes

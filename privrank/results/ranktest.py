@@ -19,28 +19,22 @@ from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Release, ReleasedPart
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
-from privrank.results.claims import said
+from privrank.results.claims import assumed, percent, said
 from privrank.results.testnotes import (
     DECISIONS,
-    SMALLEST,
     impossible,
+    interval_text,
     noise_of,
     power_notes,
-    range_words,
     verdict,
 )
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_count, check_flag, is_number
-
-
-def _pvalue_cell(value: float) -> str:
-    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
-
+from privrank.util.checks import check_count, is_number
 
 _COLUMNS = {
     "statistic": tables.Column("statistic", "{:z.4f}".format),
-    "threshold": tables.Column("threshold", "{:z.4f}".format, "none"),
-    "pvalue": tables.Column("p-value", _pvalue_cell),
+    "threshold": tables.Column("threshold", "{:z.4f}".format),
+    "pvalue": tables.Column("p-value", tables.pvalue_cell),
     "reject": DECISIONS,
 }
 
@@ -48,7 +42,7 @@ _COLUMNS = {
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class RankTestResult(Result):
-    """A private test: the noisy statistic, its threshold and p-value, and the decision.
+    """Results of a private test of uniformity or identity.
 
     Parameters
     ----------
@@ -283,29 +277,31 @@ class RankTestResult(Result):
     def _interval(self) -> tuple[float, float] | None:
         return None if self._distance is None or self.pvalue is None else self.conf_int()
 
-    def _findings(self) -> list[str]:
-        """Return what the test decides, the distance from H0, and what its method sees."""
+    def _findings(self, details: bool) -> list[str]:
+        """Return what the test decides, and the power of its method."""
+        null, alternative = self.hypotheses
         return [
-            f"H0: {self.hypotheses[0]} H1: {self.hypotheses[1]}",
-            verdict(self, SMALLEST),
-            *self._distance_words(),
+            *said("hypotheses", null=null, alternative=alternative),
+            *verdict(self),
             *self.notes,
             *said("completed", self.release.sample.completed),
+            *said("threshold", details and self.threshold is not None),
         ]
 
-    def _distance_words(self) -> list[str]:
+    def _distance_notes(self) -> list[str]:
         """Return the estimate of the distance from H0 with its interval."""
         interval = self._interval()
-        part = self.release.parts.get(EFFECT)
         if interval is None:
             return []
-        own = ""
-        if part is not None and self.release.source != "none":
-            own = f" (epsilon {part.epsilon:.4g} of the total)"
-        return [
-            f"The total variation distance from H0 is estimated at {self.effect:.3f}{own}; with "
-            f"{100 * (1 - self.alpha):g} % confidence it is {range_words(*interval)}."
-        ]
+        part = self.release.parts.get(EFFECT)
+        own = part is not None and self.release.source != "none"
+        return said(
+            "distance, released" if own else "distance",
+            effect=self.effect,
+            epsilon=part.epsilon if part is not None else 0.0,
+            level=percent(1.0 - self.alpha),
+            interval=interval_text(*interval),
+        )
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
         """Return the smallest effect that this design detects, by simulation of public numbers.
@@ -362,30 +358,14 @@ class RankTestResult(Result):
             upper=high,
         )
 
-    def summary(self, details: bool = False) -> tables.Table:
-        """Return the table a paper can print: design, noise, statistic, p-value, decision.
-
-        With `details` it has the method, the threshold and the scale of the noise.
-
-        Examples
-        --------
-        >>> table = result.summary()
-        >>> for line in str(table).splitlines()[8:11]:
-        ...     print(line)
-                                                         statistic  p-value   decision
-        ------------------------------------------------------------------------------
-        total variation distance                            0.1353   0.0048  reject H0
-        """
-        check_flag("details", details)
+    def _table(self, details: bool) -> tables.Table:
         release = self.release
-        null = "exact" if self.draws is None else f"Monte Carlo, {self.draws} draws"
+        null = "exact" if self.draws is None else f"Monte Carlo ({self.draws:,} draws)"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
             null = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
-        shown = self.to_frame().dropna(axis="columns").drop(columns="threshold", errors="ignore")
-        if details and self.pvalue is not None:
-            shown = shown.assign(threshold=self.threshold)
+        shown = self.to_frame().dropna(axis="columns")
         known_null = ["null"] if self.test == "IdentityTest" else []
         return tables.laid_out(
             shown.set_axis([tables.statistic_words(release.mechanism)]),
@@ -394,18 +374,16 @@ class RankTestResult(Result):
             header=guarantee.header(
                 release,
                 *([("Method:", self.method)] if details else []),
-                ("Null:", null),
-                ("Level:", "none stated" if unstated else f"{self.alpha:g}"),
-                noise=noise_of(release),
+                ("Null distribution:", null),
+                ("Significance level:", "none stated" if unstated else f"{self.alpha:g}"),
+                noise=noise_of(release, details),
                 details=details,
             ),
-            notes=(
-                *self._findings(),
-                *said("threshold", details and self.threshold is not None),
-                guarantee.holds_if(guarantee.assumptions(release, *known_null)),
-                guarantee.privacy_sentence(release, f"the {release.sample.kind}"),
-                *guarantee.level_notes(release, release.sample.kind.removesuffix("s")),
-                *(guarantee.seed_notes([release]) if details else []),
+            notes=tables.Notes(
+                estimates=self._distance_notes(),
+                tests=self._findings(details),
+                assumptions=assumed(guarantee.assumptions(release, *known_null)),
+                privacy=guarantee.sample_privacy(release),
             ),
             cautions=self._cautions(),
         )

@@ -65,6 +65,21 @@ class Column:
     missing: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Sentences below a table, in the order of its notes: one note each but for warnings."""
+
+    estimates: Sequence[str] = ()
+    tests: Sequence[str] = ()
+    assumptions: Sequence[str] = ()
+    privacy: Sequence[str] = ()
+
+    def paragraphs(self) -> list[str]:
+        """Return one note for each of the parts that has sentences."""
+        parts = (self.estimates, self.tests, self.assumptions, self.privacy)
+        return [" ".join(part) for part in parts if part]
+
+
 # The column of the rank sets of a fit.
 RANKS = Column("rank", str, UNIDENTIFIED)
 
@@ -105,7 +120,7 @@ def laid_out(
     *,
     title: str,
     header: Sequence[tuple[str, str]] = (),
-    notes: Sequence[str] = (),
+    notes: Notes,
     cautions: Sequence[str] = (),
 ) -> Table:
     """Return the columns that a frame has of these as a table, below its notes the cautions."""
@@ -119,7 +134,7 @@ def laid_out(
         header=tuple(header),
         columns=("", *(column.heading for column in shown.values())),
         rows=tuple(zip(map(str, frame.index), *cells, strict=True)),
-        notes=(*notes, *cautions),
+        notes=(*notes.paragraphs(), *cautions),
         cautions=tuple(cautions),
     )
 
@@ -149,13 +164,6 @@ def joined(cautions: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     ]
 
 
-def tie_notes(ranks: pd.Series[Any], order: str = "") -> list[str]:
-    """Return which items share a rank; given the ranks, and what is said of a strict `order`."""
-    tied = [", ".join(map(str, part.index)) for _, part in ranks.groupby(ranks) if len(part) > 1]
-    said = f"Equal, and in the order in which items were declared: {'; '.join(tied)}.{order}"
-    return [said] if tied else []
-
-
 def pvalue_cell(value: float) -> str:
     """Return a p-value as it is printed in a table, where none is 0."""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
@@ -182,7 +190,7 @@ class Table:
     rows : tuple of tuple of str
         Row label, then cells.
     notes : tuple of str
-        Sentences below the rows.
+        Notes below the rows, which are numbered where they are printed.
     rule : int
         Rows above a rule; 0 for none.
     cautions : tuple of str
@@ -229,9 +237,9 @@ class Table:
         --------
         >>> for line in table.as_text().splitlines()[8:11]:
         ...     print(line)
-                                             statistic  p-value   decision
-        ------------------------------------------------------------------
-        distance of the share from the null     0.1224   0.0197  reject H0
+                                               statistic  p-value   decision
+        --------------------------------------------------------------------
+        distance of the share from the null       0.1224    0.020  reject H0
         """
         lines = [[" ".join(cell.split()) for cell in line] for line in (self.columns, *self.rows)]
         widths = self._text_widths(lines)
@@ -247,7 +255,7 @@ class Table:
         title = [line.center(width).rstrip() for line in textwrap.wrap(self.title, width)]
         header = [thick, *self._text_facts(width)] if self.header else []
         rows = [thick, body[0], thin, *body[1:], thick]
-        notes = [textwrap.fill(note, width) for note in self.notes]
+        notes = [textwrap.fill(note, width, break_on_hyphens=False) for note in self._numbered()]
         return "\n".join([*title, *header, *rows, *notes])
 
     def _text_widths(self, lines: Sequence[Sequence[str]]) -> list[int]:
@@ -299,7 +307,7 @@ class Table:
         if self.rule:
             rows.insert(self.rule, r"\midrule")
         facts = [" ".join(f"{label} {value}." for label, value in self.header)]
-        notes = [rf"{_latex(note)}\par" for note in (*facts, *self.notes) if note]
+        notes = [rf"{_latex(note)}\par" for note in (*facts, *self._numbered()) if note]
         return "\n".join(
             (
                 r"% in the preamble: \usepackage{adjustbox,booktabs}",
@@ -322,7 +330,7 @@ class Table:
         Examples
         --------
         >>> table.to_frame()["p-value"].to_dict()
-        {'distance of the share from the null': '0.0197'}
+        {'distance of the share from the null': '0.020'}
         """
         index = pd.Index([row[0] for row in self.rows], name=self.columns[0] or None)
         frame = pd.DataFrame(
@@ -343,7 +351,12 @@ class Table:
         if self.header:
             blocks.append(_pipes([("", ""), *self.header], "---"))
         blocks.append(_pipes([self.columns, *self.rows], "---:"))
-        return "\n\n".join([*blocks, *map(_markdown, self.notes)]) + "\n"
+        return "\n\n".join([*blocks, *map(_markdown, self._numbered())]) + "\n"
+
+    def _numbered(self) -> list[str]:
+        """Return the notes with their heading and numbers."""
+        numbered = [f"[{number}] {note}" for number, note in enumerate(self.notes, 1)]
+        return ["Notes:", *numbered] if numbered else []
 
     def as_csv(self) -> str:
         """Return the rows as comma-separated values, then a row for each note that limits them.

@@ -20,7 +20,8 @@ from privrank.release.names import SIDES
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
 from privrank.results.base import Result, cached_result
-from privrank.results.claims import said
+from privrank.results.cautions import limited, warned
+from privrank.results.claims import assumed, percent, said
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
 from privrank.util.solvers import bisect
@@ -74,7 +75,7 @@ TYPICAL_SPREAD = 0.5
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class TopKResult(Result):
-    """The private top k: the set, win rates with intervals, ranks and a separation p-value.
+    """Results of a private top-k selection.
 
     `params` are win rates tau: the share of its comparisons that an item is expected to win against
     the opponents it met. Where opponents were unequal that is no order of worths. Or they are net
@@ -554,12 +555,12 @@ class TopKResult(Result):
         design = self.release.design
         facts = self._facts()
         if self._uncounted:
-            return said("net wins alone")
+            return limited("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
         several = [part for part in facts.components.groups if len(part) > 1]
         return [
             *worthtable.part_notes(design, several),
-            *said("uncounted items", names, names=", ".join(names)),
+            *warned("uncounted items", names, names=", ".join(names)),
         ]
 
     @property
@@ -571,33 +572,11 @@ class TopKResult(Result):
     def _cautions(self) -> tuple[str, ...]:
         return (*self._identified_notes(), *self._opponent_words(), *self._warned())
 
-    def summary(self, details: bool = False) -> tables.Table:
-        """Return the selection as a table in the style of statsmodels.
-
-        Parameters
-        ----------
-        details : bool, default False
-            Whether to say what an expert asks: the scale of the noise and what it is calibrated
-            to, the next best noise, shares of epsilon, and the hypotheses in full.
-
-        Returns
-        -------
-        Table
-
-        Examples
-        --------
-        >>> table = result.summary()
-        >>> for line in str(table).splitlines()[8:12]:
-        ...     print(line)
-                                    top 2  win rate  std err   [0.025   0.975]  net wins     rank
-        -----------------------------------------------------------------------------------------
-        crimRate                        *    0.6856   0.0549    0.578    0.782        96      1-2
-        socBurd                         *    0.5788   0.0577    0.469    0.684        40      1-3
-        """
+    def _table(self, details: bool) -> tables.Table:
         frame = self.to_frame()
         number, error = ("{:z.0f}", "{:z.1f}") if self._by_net else ("{:z.3f}", "{:z.4f}")
         columns = {
-            "chosen": tables.Column(f"top {self.k}", str),
+            "chosen": tables.Column("selected", str),
             "win_rate": tables.Column("win rate", "{:z.4f}".format, tables.UNIDENTIFIED),
             "std_err": tables.Column("std err", error.format),
             **tables.interval_columns(self.alpha, number.format),
@@ -617,65 +596,64 @@ class TopKResult(Result):
             {name: columns[name] for name in order},
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
-            notes=self._notes(details),
+            notes=tables.Notes(
+                estimates=self._estimate_notes(),
+                tests=[] if self._uncounted else self._separated(details),
+                assumptions=[
+                    *assumed(guarantee.assumptions(self.release)),
+                    *guarantee.count_notes(self.release, "equal counts, win rates"),
+                ],
+                privacy=guarantee.comparison_privacy(self.release, details),
+            ),
             cautions=self._cautions(),
         )
 
-    def _notes(self, details: bool) -> list[str]:
-        assumed = guarantee.holds_if(guarantee.assumptions(self.release))
+    def _estimate_notes(self) -> list[str]:
+        """Return what items are ranked by, what intervals are, and how the answers entered."""
+        release = self.release
+        key = "net wins" if self._by_net else "win rates"
+        noisy = np.mean(2.0 * np.sqrt(self._noise()) >= np.sqrt(self._variance_at(self.estimate)))
         # more items than k have a rank up to k if those at the k-th are tied
         ranks = self.ranks()
         divided = (ranks <= self.k).sum() > self.k
         if self._uncounted:  # net wins are whole numbers, and often tied
             ranks = ranks[ranks == ranks[ranks <= self.k].max()]
-        decided = " A public random order decided which of them are selected."
-        noisy = np.mean(2.0 * np.sqrt(self._noise()) >= np.sqrt(self._variance_at(self.estimate)))
+            intervals = guarantee.outcome_notes(release)
+        else:
+            level = percent(1.0 - self.alpha)
+            intervals = self._target_notes() + guarantee.interval_notes(key, release, level)
         return [
-            *self._target_notes(details),
-            *([] if self._uncounted else [self._separated(details)]),
-            *tables.tie_notes(ranks, decided if divided else ""),
-            f"{guarantee.outcome_coding(self.release)}{self._interval_words()}{assumed}",
-            *guarantee.count_notes(self.release, "win rates towards one half"),
-            *guarantee.privacy_notes(self.release, details),
-            *guarantee.cost_notes(self.release, self.design_effect, bool(noisy > 0.5)),
+            *intervals,
+            *guarantee.tie_notes(ranks, "equal estimates, selection" if divided else ""),
+            *guarantee.bound_notes(release.design),
+            *guarantee.cost_notes(release, self.design_effect, bool(noisy > 0.5)),
         ]
 
-    def _target_notes(self, details: bool) -> list[str]:
+    def _target_notes(self) -> list[str]:
         """Return what items are ranked by where another choice was open, and why."""
         if self._by_net:
-            return said("by net wins", not self._uncounted)
-        unknown = self.release.design.unknown
+            return said("by net wins")
         together = SIDES in self._facts().terms
-        return [
-            *said("by wins and losses", unknown and together),
-            *said("by nets and counts", unknown and not together),
-            *said("met unknown", unknown and details),
-        ]
+        key = "by wins and losses" if together else "by nets and counts"
+        return said(key, self.release.design.unknown)
 
-    def _interval_words(self) -> str:
-        if self._uncounted:
-            return ""
-        what = "the expected net wins" if self._by_net else "the win rate"
-        return (
-            f"Each {100 * (1 - self.alpha):g}% interval by itself covers {what} against the "
-            f"opponents met, {guarantee.allowance(self.release)}; rank sets hold jointly. "
-        )
-
-    def _separated(self, details: bool) -> str:
-        """Return whether the set is separated, in words."""
-        verdict = "is" if self.pvalue <= self.alpha else "is not"
-        other = " H1: the selected items have the k highest." if details else ""
-        gap = f"{self.statistic:.0f}" if self._by_net else f"{self.statistic:.4f}"
-        separated = (
-            f"The set {verdict} separated at level {self.alpha:g}: gap {gap} to rank "
-            f"{self.k + 1}, {tables.format_pvalue(self.pvalue)} under H0, that one left out is at "
-            f"least as good.{other}"
-        )
+    def _separated(self, details: bool) -> list[str]:
+        """Return whether the set is separated."""
+        separated = self.pvalue <= self.alpha
         # a separated set and wider rank sets are no contradiction, which a reader has to be shown
         beyond = self.to_frame().query("selected")["rank_upper"] > self.k
-        if self.pvalue <= self.alpha and beyond.any():
-            separated += f" Ranks, of all pairs at once, may reach beyond {self.k}."
-        return separated
+        return [
+            *said(
+                "separated" if separated else "not separated",
+                level=percent(self.alpha),
+                gap=f"{self.statistic:,.0f}" if self._by_net else f"{self.statistic:.4f}",
+                rank=self.k + 1,
+                pvalue=tables.format_pvalue(self.pvalue),
+            ),
+            *said("separation", details, k=self.k),
+            *said("wider ranks", separated and beyond.any(), k=self.k),
+            *said("met unknown", details and self.release.design.unknown and not self._by_net),
+        ]
 
     def _opponent_words(self) -> list[str]:
         """Return a warning where other opponents could move a win rate by its standard error.
@@ -698,7 +676,7 @@ class TopKResult(Result):
         error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / self.degrees[known]
         uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
         errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
-        return said("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())
+        return warned("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Draw the win rates with intervals, the selected items marked.

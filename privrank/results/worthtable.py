@@ -25,7 +25,8 @@ from privrank.release.names import GROUP_ANSWERS, MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
-from privrank.results.claims import said
+from privrank.results.cautions import limited, warned
+from privrank.results.claims import assumed, percent, said
 from privrank.util.arrays import IntArray
 from privrank.util.solvers import largest_ratio, propagate
 
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
     from privrank.results.btl import BTLResult
 
 TIE_ROW = "tie (log nu)"
-
-WITHIN_NOISE = "do not exceed their noise", "with the other items do not exceed their noise"
-
-ROUGH_COUNTS = (
-    f"of items are not {1 / MAX_ERROR:g} times the standard error of their noise, or one item is "
-    f"in nearly all of them",
-    f"are not {1 / MAX_ERROR:g} times the standard error of their noise, so that "
-    f"pair_counts='proportional' does not hold for them",
-)
 
 # Respondents from which tests of known answers keep their level.
 MIN_CLUSTERS = 8
@@ -60,29 +52,16 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
     """Return a fit as a table in the style of statsmodels."""
     release = result.release
     frame = result.to_frame()
-    parts = result.components
     link = release.link
     design = release.design
-    covariates = release.design.covariates
-    # with covariates coefficients are of terms, not of items: the notes on single worths, and the
-    # test of their equality, give way to tests of terms
-    counts = guarantee.count_notes(release, "worths towards zero")
-    if covariates is None:
-        counts += _matching_notes(result) + _cost_notes(result)
-        known = design.pairs is not None and design.pairs.origin not in ASSERTED
-        total = f"{design.pairs.total:g}" if known and design.pairs is not None else "private"
-        kind = "Results"
-        second = ("No. Comparisons:", total)
-        notes = [*counts, _test_of_equality(result)]
-    else:
-        kind = "Regression Results"
-        second = ("Formula:", f"~ {covariates.formula}")
-        notes = [_tests_of_terms(result), *_fit_of_items(result), *_zero_notes(covariates)]
-        notes += counts + _group_notes(release, covariates)
-    reading = guarantee.outcome_coding(release) + _coverage_note(release, result.alpha)
+    covariates = design.covariates
+    known = design.pairs is not None and design.pairs.origin not in ASSERTED
+    total = f"{design.pairs.total:,.15g}" if known and design.pairs is not None else "private"
+    plain = covariates is None
+    kind = "Results" if plain else "Regression Results"
+    ties = ", Davidson" if design.davidson else ""
+    size = result.penalty if isinstance(result.penalty, str) else f"{result.penalty:.4g}"
     linear = ["linear"] if _by_items(release) else []
-    noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
-    shared = (frame["rank"].loc[list(part)] for part in parts if "rank" in frame)
     return tables.laid_out(
         _shown(result, frame),
         tables.fit_columns(
@@ -92,23 +71,55 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
         ),
         title=guarantee.title(f"{link.model} {kind}", release),
         header=(
-            ("Model:", f"{link.model}{', Davidson' if design.davidson else ''} ({link.name})"),
-            second,
+            ("Model:", f"{link.model}{ties} ({link.name})"),
+            ("No. Comparisons:", total)
+            if covariates is None
+            else ("Formula:", f"~ {covariates.formula}"),
             *guarantee.comparison_header(release, result.design_effect, details),
-            *_penalty(result, details),
+            ("Estimator:", _estimator(result, size)),
+            *([("Ridge penalty:", size)] if details else []),
         ),
-        notes=(
-            reading,
-            *notes,
-            *guarantee.loss_notes(release, result.estimator),
-            guarantee.holds_if(guarantee.assumptions(release, "model", *linear)),
-            *guarantee.privacy_notes(release, details),
-            *guarantee.cost_notes(release, result.design_effect, noisy),
-            *_tie_notes(result),
-            *chain.from_iterable(map(tables.tie_notes, shared)),
+        notes=tables.Notes(
+            estimates=_estimate_notes(result, frame),
+            tests=_test_of_equality(result) if plain else _tests_of_terms(result),
+            assumptions=[
+                *assumed(guarantee.assumptions(release, "model", *linear), link.model),
+                *guarantee.count_notes(release),
+                *(_matching_notes(result) if plain else []),
+            ],
+            privacy=[
+                *guarantee.comparison_privacy(release, details),
+                *([] if covariates is None else _public_notes(release, covariates)),
+            ],
         ),
         cautions=result._cautions(),
     )
+
+
+def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
+    """Return what estimates and intervals are, and how the answers entered."""
+    release = result.release
+    design = release.design
+    level = percent(1.0 - result.alpha)
+    noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
+    # with covariates coefficients are of terms, not of items
+    if design.covariates is None:
+        shared = (frame["rank"].loc[list(part)] for part in result.components)
+        key = "worths" if len(result.components) == 1 else "worths of components"
+        notes = guarantee.interval_notes(key, release, level)
+        notes += [*chain.from_iterable(map(guarantee.tie_notes, shared)), *_cost_notes(result)]
+    else:
+        scale = "centred" if _by_items(release) else "sum to zero"
+        notes = guarantee.interval_notes("coefficients", release, level) + said(scale)
+        notes += _zero_notes(design.covariates) + _fit_of_items(result)
+        notes += _group_notes(release, design.covariates)
+    return [
+        *notes,
+        *_tie_notes(result),
+        *guarantee.loss_notes(release, result.estimator),
+        *guarantee.bound_notes(design),
+        *guarantee.cost_notes(release, result.design_effect, noisy),
+    ]
 
 
 def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,22 +142,21 @@ def limit_notes(result: BTLResult) -> list[str]:
     # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
     shown = result.params.notna()
     errors = result.bse[shown].to_numpy(dtype=np.float64)
-    notes = said("no limit", result._unlimited())
+    notes = limited("no limit", result._unlimited())
     if result.release.design.davidson:
         ties = result.tie_parameter
         errors = np.append(errors, ties["std_err"])
-        notes += said("nobody ties", math.isinf(ties["lower"]))
-        notes += said("everybody ties", math.isinf(ties["upper"]))
+        notes += limited("nobody ties", math.isinf(ties["lower"]))
+        notes += limited("everybody ties", math.isinf(ties["upper"]))
     known = np.isfinite(errors).all() and result.conf_int()[shown].notna().all(axis=None)
-    return said("uncertain", not known) + notes
+    return warned("uncertain", not known) + notes
 
 
-def _penalty(result: BTLResult, details: bool) -> list[tuple[str, str]]:
+def _estimator(result: BTLResult, size: str) -> str:
     """Return how estimates were shrunk: the size of a ridge whose bias is removed is a detail."""
-    size = result.penalty if isinstance(result.penalty, str) else f"{result.penalty:.4g}"
-    ridge = "bias-corrected" if result.corrected else f"penalty {size}"
-    words = "unpenalised" if result.penalty == 0 and not result.corrected else f"ridge, {ridge}"
-    return [("Estimates:", words), *([("Ridge penalty:", size)] if details else [])]
+    if result.corrected:
+        return "ridge, bias-corrected"
+    return "unpenalised" if result.penalty == 0 else f"ridge, penalty {size}"
 
 
 def _tie_notes(result: BTLResult) -> list[str]:
@@ -175,10 +185,10 @@ def _unlike_notes(matching: Matching) -> list[str]:
     """Return a warning where opponents were not matched as the fit takes them to be."""
     if not math.isfinite(matching.error):
         unlike = matching.pvalue < MATCHING_LEVEL
-        return said("matching rejected", unlike, pvalue=tables.format_pvalue(matching.pvalue))
+        return warned("matching rejected", unlike, pvalue=tables.format_pvalue(matching.pvalue))
     margin = -float(ndtri(MATCHING_LEVEL)) * matching.error
     within = abs(matching.beta) - matching.most <= margin
-    return said("matching by worth", not within, beta=matching.beta, most=matching.most)
+    return warned("matching by worth", not within, beta=matching.beta, most=matching.most)
 
 
 def _cost_notes(result: BTLResult) -> list[str]:
@@ -205,52 +215,34 @@ def _by_items(release: Release) -> bool:
     return facts is not None and bool(facts.item_columns)
 
 
-def _tests_of_terms(result: BTLResult) -> str:
-    terms = [
-        f"{name}: {row['statistic']:.2f}, {tables.format_pvalue(row['pvalue'])}"
+def _tests_of_terms(result: BTLResult) -> list[str]:
+    tests = [
+        f"{name}: statistic = {row['statistic']:.2f}, df = {row['df']:.0f}, "
+        f"{tables.format_pvalue(row['pvalue'])}"
         if row["df"]
         else f"{name}: {tables.UNIDENTIFIED}"
         for name, row in result.wald_test_terms().to_dict("index").items()
     ]
-    return f"Tests of terms (Monte Carlo): {'; '.join(terms)}."
+    return said("coefficient tests") + said("tests of terms", tests="; ".join(tests))
 
 
-def _test_of_equality(result: BTLResult) -> str:
+def _test_of_equality(result: BTLResult) -> list[str]:
     """Return what the p-values of single worths test, and the test of all of them."""
     test = result.test_homogeneity()
-    parts = result.components
     if test.df == 0:
-        return "Test of equal worths: none, as the release identifies no difference."
-    several = [part for part in parts if len(part) > 1]
-    among = ""
-    if len(parts) > 1:
-        one = f", of the {len(several[0])} items identified"
-        among = ", within each component" if len(several) > 1 else one
-    by_scores = "H0 of p-values" if result._inference().many else "P-values are by scores; H0"
-    return (
-        f"{by_scores}: worth 0. Test of equal worths{among}: statistic "
-        f"{test.statistic:.2f}, {tables.format_pvalue(test.pvalue)}."
-    )
-
-
-def _coverage_note(release: Release, alpha: float) -> str:
-    """Return what the intervals of a summary cover, and of coefficients what p-values test."""
-    level = f"{100 * (1 - alpha):g}%"
-    covariates = release.design.covariates
-    if covariates is None:
-        return (
-            f"Each {level} interval by itself covers the centred worth (best-fitting for the pairs "
-            f"compared), {guarantee.allowance(release)}; rank sets hold jointly."
-        )
-    scale = (
-        "Item covariates are centred."
-        if _by_items(release)
-        else "Coefficients of one column add up to zero over the items."
-    )
-    return (
-        f"Each {level} interval by itself covers its coefficient, {guarantee.allowance(release)}. "
-        f"P-values are by scores; H0: coefficient 0. {scale}"
-    )
+        return said("equal worths, unknown")
+    several = [part for part in result.components if len(part) > 1]
+    key = "equal worths"
+    if len(result.components) > 1:
+        key += ", components" if len(several) > 1 else ", identified"
+    method = "worth tests, Wald" if result._inference().many else "worth tests"
+    pvalue = tables.format_pvalue(test.pvalue)
+    facts = {
+        "statistic": test.statistic,
+        "df": test.df,
+        "pvalue": f"Monte Carlo {pvalue}" if test.draws else pvalue,
+    }
+    return said(method) + said(key, count=len(several[0]), **facts)
 
 
 def _fit_of_items(result: BTLResult) -> list[str]:
@@ -259,13 +251,12 @@ def _fit_of_items(result: BTLResult) -> list[str]:
     if facts is None or (free := result._inference().free) is None:
         return []
     scatter = zip(facts.columns, np.sqrt(free.scatter), strict=True)
-    listed = ", ".join(f"{name} {sd:.2f}" for name, sd in scatter)
-    pvalue = tables.format_pvalue(result.test_lack_of_fit()["pvalue"])
-    return [
-        f"Lack of fit of the item covariates (Monte Carlo): {pvalue}; estimated scatter of the "
-        f"items about them: {listed}. It is part of the standard errors, and t quantiles have the "
-        f"{result.release.design.item_freedom} degrees of freedom that items leave for it."
-    ]
+    return said(
+        "lack of fit",
+        pvalue=tables.format_pvalue(result.test_lack_of_fit()["pvalue"]),
+        listed=", ".join(f"{name} {sd:.2f}" for name, sd in scatter),
+        freedom=result.release.design.item_freedom,
+    )
 
 
 def _zero_notes(facts: Covariates) -> list[str]:
@@ -275,23 +266,24 @@ def _zero_notes(facts: Covariates) -> list[str]:
 
 
 def _group_notes(release: Release, facts: Covariates) -> list[str]:
-    """Return what is public about who has which covariates, and about the order of naming."""
-    if release.source == "none":
-        return []
-    if release.design.kind == "public":
-        return said("covariates public", facts.names) + said("order public", facts.ordered)
+    """Return the released numbers of answers by group."""
     # one cell is everybody: its share is public, and nothing was released about it
-    if facts.cells == 1:
+    if release.source == "none" or release.design.kind == "public" or facts.cells == 1:
         return []
     released = score_equations(release).group_answers
     groups = "; ".join(
-        f"{', '.join(label.values())} {answers:.0f}"
+        f"{', '.join(label.values())} {answers:,.0f}"
         for label, answers in zip(facts.cell_labels, released, strict=True)
     )
-    return [
-        f"Answers of each group, released with noise: {groups}; every group is taken to have "
-        f"compared the pairs in the same proportions."
-    ]
+    return said("groups", groups=groups)
+
+
+def _public_notes(release: Release, facts: Covariates) -> list[str]:
+    """Return what is public of the covariates under a public design."""
+    public = release.source != "none" and release.design.kind == "public"
+    return said("covariates public", public and facts.names) + said(
+        "order public", public and facts.ordered
+    )
 
 
 def fit_warnings(
@@ -300,22 +292,22 @@ def fit_warnings(
     """Return the warnings that go with a fit."""
     plain = equations.covariates is None
     matching = equations.matching
-    why = WITHIN_NOISE if matching is None else ROUGH_COUNTS
-    messages = part_notes(release.design, equations.components.groups, why)
-    whole = len(equations.components.groups) == 1
+    parts = equations.components.groups
+    messages = part_notes(release.design, parts, rough=matching is not None)
+    whole = len(parts) == 1
     alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
-    messages += said("item covariates alone", alone)
+    messages += warned("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
     few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
-    messages += said("few respondents", few, fewest=MIN_CLUSTERS)
-    if len(equations.components.groups) == equations.items:  # nothing is shown that could be wrong
+    messages += warned("few respondents", few, fewest=MIN_CLUSTERS)
+    if len(parts) == equations.items:  # nothing is shown that could be wrong
         return (*messages, *guarantee.delta_notes(release))
-    messages += said("infinite", fitted.infinite, what="worths" if plain else "coefficients")
+    messages += warned("infinite", fitted.infinite, estimates="worths" if plain else "coefficients")
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
     score = equations.score[: equations.items]
     # in the local model unanimous answers to a pair are at the limit at every epsilon
     beyond = noisy and not attainable(score, equations.pairs, equations.function)
-    messages += said("beyond", beyond) + said("unfinished", not fitted.converged)
+    messages += warned("beyond", beyond) + warned("unfinished", not fitted.converged)
     if matching is not None:
         messages += _unlike_notes(matching)
     messages += guarantee.delta_notes(release) + _rough_notes(equations)
@@ -347,23 +339,26 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstim
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
-    return said("large ridge", most > 1.0, most=most)
+    return warned("large ridge", most > 1.0, most=most)
 
 
-def part_notes(
-    design: Design, parts: Sequence[IntArray], why: tuple[str, str] = WITHIN_NOISE
-) -> list[str]:
-    """Return which items the released comparisons do not connect, and why; nothing if all are."""
+def part_notes(design: Design, parts: Sequence[IntArray], *, rough: bool = False) -> list[str]:
+    """Return which items the released comparisons do not connect; nothing if all are.
+
+    If the counts of items are what is too `rough`, these are why.
+    """
     items = design.items
     alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
     several = [part for part in parts if len(part) > 1]
+    times = 1.0 / MAX_ERROR
     if len(alone) == len(items):
-        key = "no item identified, rows" if design.max_rows > 1 else "no item identified"
-        return said(key, why=why[0])
+        key = "rough counts" if rough else "no item identified"
+        return warned(f"{key}, rows" if design.max_rows > 1 else key, times=times)
     names = " and ".join("{" + ", ".join(items[k] for k in part) + "}" for part in several)
+    key = "items too rough" if rough else "items not identified"
     return [
-        *said("items not identified", alone, names=", ".join(alone), why=why[1]),
-        *said("components", len(several) > 1, names=names),
+        *warned(key, alone, names=", ".join(alone), times=times),
+        *warned("components", len(several) > 1, names=names),
     ]
 
 
@@ -375,7 +370,7 @@ def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
         others = equations.components.together[np.argmax(inside)] & ~inside
         weak |= inside if inside.sum() <= others.sum() else others
     names = ", ".join(design.items[k] for k in np.flatnonzero(weak))
-    return said("hardly identified", names, names=names)
+    return warned("hardly identified", names, names=names)
 
 
 def _rough_notes(equations: ScoreEquations) -> list[str]:
@@ -389,4 +384,4 @@ def _rough_notes(equations: ScoreEquations) -> list[str]:
         for cell, answers in zip(facts.cell_labels, equations.group_answers, strict=True)
         if error > ROUGH * answers
     ]
-    return said("rough groups", rough, error=error, groups="; ".join(rough))
+    return warned("rough groups", rough, error=error, groups="; ".join(rough))

@@ -179,6 +179,13 @@ def test_a_subpackage_imports_only_from_subpackages_above_it():
     assert upward == []
 
 
+def test_results_import_no_mechanism():
+    imported = {other for module in MODULES if name_of(module) == "results"
+                for other in internal_imports(module)}  # fmt: skip
+    assert len(imported) > 20
+    assert {other for other in imported if subpackage_of(other) in TRUSTED - {"privacy"}} == set()
+
+
 def test_imports_inside_the_package_name_a_module():
     # `from privrank import PrivateBTL` would bypass the order of subpackages by the lazy __init__
     allowed = set(SUBPACKAGES) | ENTRY_POINTS | {"__version__"}

@@ -372,7 +372,7 @@ def test_coefficients_without_errors_say_so(monkeypatch, case):
 def test_a_fit_that_stops_early_says_so(monkeypatch, case):
     release = run(case)[0].release
     monkeypatch.setattr(fit, "_STEPS", 1)
-    with pytest.warns(pr.PrivrankWarning, match="stopped before it had reached the minimum"):
+    with pytest.warns(pr.PrivrankWarning, match="solver stopped before it reached"):
         result = btl_module.infer(release, penalty=1e-3, warn=True)
     assert np.isfinite(result.params).all()
 

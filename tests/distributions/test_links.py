@@ -497,7 +497,9 @@ def test_archives_rebuild_the_same_result(link, design, epsilon, method):
         ):
             with pytest.raises(ValueError, match="link= must be given.*'my logit'"):
                 read(archived)
-            with pytest.raises(ValueError, match="link must be the link of the archive, 'my logit'"):
+            with pytest.raises(
+                ValueError, match="link must be the link of the archive, 'my logit'"
+            ):
                 read(archived, link=PROBIT)
             with pytest.raises(ValueError, match="link must be one of"):
                 read(archived, link=3)

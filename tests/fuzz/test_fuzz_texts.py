@@ -356,7 +356,9 @@ def saved():
     return {name: json.loads(text) for name, text in texts.items()}
 
 
-@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning", "ignore:Low accuracy")
+@pytest.mark.filterwarnings(
+    "ignore::privrank.util.checks.PrivrankWarning", "ignore:The consensus may"
+)
 def test_archives():
     records = saved()
     for record in records.values():

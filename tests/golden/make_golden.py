@@ -76,6 +76,11 @@ def results():
     }
 
 
+def rows(result):
+    """The cells of a summary, a line for each row; words are in `make_wording.py`."""
+    return "\n".join("\t".join(row) for row in result.summary().rows) + "\n"
+
+
 def write_ledger(path):
     budget = pr.Budget(path, epsilon=4.0, delta=1e-5, unit="respondent", label="drinks")
     model = pr.PrivateBTL(ROWS, **PERSON, design="public")
@@ -92,7 +97,7 @@ def main():
         warnings.simplefilter("ignore")
         for name, result in results().items():
             (folder / f"{name}.json").write_text(result.to_json() + "\n", encoding="utf-8")
-            (folder / f"{name}.txt").write_text(f"{result.summary()}\n", encoding="utf-8")
+            (folder / f"{name}.txt").write_text(rows(result), encoding="utf-8")
         (folder / "tally.json").write_text(tally().to_json() + "\n", encoding="utf-8")
         (folder / "protocol.json").write_text(tally().protocol.to_json() + "\n", encoding="utf-8")
         write_ledger(folder / "drinks.ledger")

@@ -6,6 +6,7 @@ import pytest
 import privrank as pr
 from privrank.hypotheses.simulation import Curve
 from privrank.hypotheses.solving import detectable
+from privrank.results.claims import CLAIMS
 
 
 def probit_curve(noise=0.3):
@@ -66,7 +67,7 @@ def of_counts(counts, null=None, epsilon=1.0, **options):
 
 
 def test_a_summary_that_keeps_h0_names_what_computes_the_least_effect():
-    line = "detectable_effect() of this result computes the smallest difference"
+    line = CLAIMS["no evidence"]
     for counts, kept in (([72, 54, 36, 18], True), ([18, 36, 54, 72], False)):
         result = of_counts(counts)
         assert result.reject != kept

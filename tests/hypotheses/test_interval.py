@@ -106,7 +106,7 @@ def test_an_effect_has_a_budget_of_its_own():
     assert budget.spent == (1.5, 0.0) and result.epsilon == 1.5
     part = result.release.parts["effect"]
     assert part.epsilon == 0.5 and result.release.parts["statistic"].epsilon == pytest.approx(1.0)
-    assert "epsilon 0.5 of the total" in " ".join(str(result.summary()).split())
+    assert "released with epsilon 0.5" in " ".join(str(result.summary()).split())
     again = pr.from_json(result.to_json())
     assert again.conf_int() == result.conf_int() and again.effect == result.effect
     assert list(result.to_frame()[["lower", "upper"]].iloc[0]) == list(result.conf_int())

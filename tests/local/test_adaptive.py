@@ -307,7 +307,7 @@ def test_spoilt_reports_are_counted_and_change_nothing(same_ids):
     assert spoilt.rejected == expected
     assert clean.result().order == spoilt.result().order
     pd.testing.assert_frame_equal(clean.result().pairwise(), spoilt.result().pairwise())
-    assert "Rejected reports" in str(spoilt.result().summary())
+    assert "Local reports rejected" in str(spoilt.result().summary())
 
 
 def test_a_pair_gets_no_more_answers_than_it_was_handed_out():
@@ -450,7 +450,7 @@ def test_the_result_is_an_aggregation_of_pairs():
     text = " ".join(str(result.summary()).split())
     assert "gain" not in text and "gain" in str(again.summary(details=True))
     asked = int((result.release.values["pair_counts"] > 0).sum())
-    assert f"{15 - asked} of 15 pairs were asked of nobody: nothing is said of them." in text
+    assert f"{15 - asked} of 15 pairs were never asked, and nothing is stated about them." in text
     with pytest.raises(ValueError, match="adaptive releases no Borda scores, which"):
         result.borda()
     column = str(pr.summary_col([result, again], names=["now", "later"]))

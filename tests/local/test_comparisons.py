@@ -175,10 +175,9 @@ def test_results_say_local_and_survive_their_archive(link):
             "Locally Private",
             "1 per respondent and report",
             "respondents' devices",
-            "Mechanism: randomised response",
-            "Released: comparisons",
+            "Mechanism: randomised response, comparisons",
             f"gain {protocol.gain:.4g} of a response",
-            "allowing for sampling and the noise of the responses",
+            "account for sampling error and randomised response",
         ):
             assert words in " ".join(text.split()), words
         assert str(pr.from_json(result.to_json()).summary(details=True)) == text
@@ -201,10 +200,10 @@ def test_tests_of_equal_worths_keep_their_level():
 def test_unanimous_answers_are_not_called_noise():
     protocol, rng = Comparisons(ITEMS, 20.0), np.random.default_rng(1)
     tally = protocol.tally(protocol.simulate(np.tile(np.arange(1, 6), (60, 1)), rng))
-    with pytest.warns(pr.PrivrankWarning, match="have carried the counts as far as"):
+    with pytest.warns(pr.PrivrankWarning, match="on or outside the boundary of possible data"):
         fit = pr.PrivateBTL.from_reports(tally)
     text = " ".join(str(fit.summary()).split())
-    assert "noise, or unanimous reports, have carried" in text
+    assert "on or outside the boundary of possible data" in text
     assert "noise has carried" not in text
 
 

@@ -220,7 +220,7 @@ def test_results_are_used_and_archived_as_others():
         "sub-ranking",
         f"gain {protocol.gain:.4g} of a response",
         "3 per respondent and report",
-        "allowing for sampling and the noise of the responses",
+        "account for sampling error and randomised response",
     ):
         assert words in " ".join(text.split()), words
     assert str(pr.from_json(fits[0].to_json()).summary(details=True)) == text

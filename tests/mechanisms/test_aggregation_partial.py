@@ -51,7 +51,7 @@ def test_a_tie_and_a_missing_item_are_half_a_vote_for_each_order():
     assert fit.kemeny_score == pytest.approx(expected) and fit.order[2] == "c"
     words = " ".join(str(fit.summary()).split())
     assert "A shared rank counts as half a vote" in words
-    assert "An item left out counts as half a vote" in words
+    assert "An unlisted item counts as half a vote" in words
 
 
 def test_an_item_left_out_may_be_last():
@@ -61,7 +61,7 @@ def test_an_item_left_out_may_be_last():
     np.testing.assert_allclose(fit.fractions, votes / 6 + 0.5 * np.eye(4))
     assert fit.order == tuple("0123") and fit.release.plan.settings["missing bottom"]
     words = " ".join(str(fit.summary()).split())
-    assert "left out counts as below all listed ones" in words and "shared rank" not in words
+    assert "Unlisted items count as ranked below" in words and "shared rank" not in words
     # a rarely listed item is last of all when left out is last, and in the middle at half a vote
     lists = np.array([[1, 2, 3, GAP]] * 9 + [[GAP, GAP, GAP, 1]])
     bottom = pr.PrivateRankAggregation(lists, missing="bottom").fit(np.inf)

@@ -15,6 +15,7 @@ import privrank as pr
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.privacy.draws import draw_key, draw_rows
+from privrank.results.claims import CLAIMS
 
 ITEMS = list("abc")
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -242,7 +243,7 @@ def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch):
 
 def test_summaries_say_that_rows_were_left_out_and_not_how_many():
     frame = frame_of([ROWS] * 20)
-    for distinct, words in ((True, ", one of each pair;"), (False, ";")):
+    for distinct, key in ((True, "pairs left out"), (False, "rows left out")):
         model = pr.PrivateBTL(
             frame, items=ITEMS, respondent="who", max_rows=2, excess="sample",
             distinct_pairs=distinct,
@@ -250,8 +251,8 @@ def test_summaries_say_that_rows_were_left_out_and_not_how_many():
         for epsilon in (1.0, np.inf):
             result = model.fit(epsilon, rng=np.random.default_rng(1))
             text = " ".join(str(result.summary()).split())
-            assert f"a secret random draw kept at most 2 answers{words} how many" in text
-            assert ("with all their rows, however many, changes" in text) == (epsilon == 1.0)
+            assert CLAIMS[key].format(answers=2) in text
+            assert ("one respondent (any number of rows)" in text) == (epsilon == 1.0)
             assert pr.from_json(result.to_json()).to_json() == result.to_json()
 
 

@@ -16,6 +16,7 @@ import privrank as pr
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
 from privrank.mechanisms import closeness as mechanism
+from privrank.results.claims import CLAIMS
 
 CEMS = pr.datasets.load_university()
 UNIVERSITIES = " + ".join(CEMS.items)
@@ -123,7 +124,7 @@ def test_without_noise_chi_square_is_pearsons():
     expected = chi2_contingency([one, other], correction=False)
     assert result.effect == pytest.approx(expected.statistic, rel=1e-3)
     assert result.pvalue == pytest.approx(expected.pvalue, abs=0.02)
-    assert "protects nobody" in str(result.summary())
+    assert CLAIMS["not private"] in " ".join(result.summary().notes)
 
 
 def test_power_of_total_variation():
@@ -227,17 +228,17 @@ def test_a_summary_says_what_its_p_value_is_worth():
     alike, apart = counts([50, 50], [50, 50]), counts([90, 10], [10, 90])
     kept, rejected = (test.fit(1.0, permutations=99, rng=seeded(4)) for test in (alike, apart))
     assert rejected.reject and not kept.reject
-    line = "detectable_effect() of this result computes the smallest difference"
+    line = CLAIMS["no evidence"]
     assert line in flat(kept) and line not in flat(rejected)
     for result in (kept, rejected):
-        assert "another draw of the noise would give another p-value" in flat(result)
-        assert "Privacy assumes idealised arithmetic in one step" in flat(result)
+        assert CLAIMS["noise"] in flat(result)
+        assert CLAIMS["idealised step"] in flat(result)
         full = " ".join(str(result.summary(details=True)).split())
-        assert "idealised arithmetic in one step" in full and "2e-10" in full
+        assert CLAIMS["idealised step"] in full and "2e-10" in full
     plain = flat(alike.fit(math.inf, permutations=99, rng=seeded()))
-    assert "another" not in plain and "idealised" not in plain and line in plain
+    assert "another" not in plain and "discretised" not in plain and line in plain
     secret = pr.ClosenessTest(mallows(1.0, 60), mallows(1.0, 60, seed=2), labels="private")
-    assert "pr.power.ClosenessPower computes" in flat(secret.fit(0.2, rng=seeded(5)))
+    assert CLAIMS["no evidence, private labels"] in flat(secret.fit(0.2, rng=seeded(5)))
 
 
 def test_rows_that_are_drawn_are_told():
@@ -246,10 +247,9 @@ def test_rows_that_are_drawn_are_told():
     test = pr.ClosenessTest.from_formula(
         "choice ~ group", frame, levels=["x", "y"], categories=[0, 1], respondent="who", max_rows=2
     )
-    said = "One row of each respondent, drawn by lot, is used"
-    assert f"{said}. The p-value" in flat(test.fit(1.0, permutations=99, rng=seeded()))
-    assert "of the noise, or of the rows, would" in flat(test.fit(1.0, permutations=99))
-    assert f"{said}; another draw" in flat(test.fit(math.inf, permutations=99, rng=seeded()))
+    private = flat(test.fit(1.0, permutations=99, rng=seeded()))
+    assert f"{CLAIMS['by lot']} {CLAIMS['noise and lot']}" in private
+    assert CLAIMS["by lot alone"] in flat(test.fit(math.inf, permutations=99, rng=seeded()))
 
 
 def test_effect_has_a_budget_of_its_own_and_an_interval():
@@ -347,7 +347,7 @@ def test_kernel_distance_interval_covers():
 def test_a_bit_comes_alone():
     bit = counts([90, 10], [10, 90]).fit(8.0, method="sigmoid", rng=seeded())
     assert bit.reject and bit.pvalue is None and bit.release.plan.number("scale") == 0
-    assert "no test of a stated level" in " ".join(str(bit.summary()).split())
+    assert CLAIMS["bit"] in " ".join(str(bit.summary()).split())
     assert pr.from_json(bit.to_json()).reject
     again = pr.ClosenessTest.from_release(bit.release, alpha=0.2)
     assert again.alpha == 0.05
@@ -403,9 +403,9 @@ def test_results_archive_print_and_stand_side_by_side():
     assert str(pickle.loads(pickle.dumps(result)).summary()) == str(result.summary())
     text = " ".join(str(result.summary()).split())
     for words in (
-        "Private Test of Closeness", "Groups: 2", "replace one respondent", "Epsilon: 1.5",
-        "H0: the rankings of all groups have the same distribution.", "SEEDED", "p-value accounts",
-        "not who is in which group", "commerce (n = 111)",
+        "Private Test of Closeness", "Groups: 2", "respondent (replace one)", "Epsilon: 1.5",
+        "H0: the rankings of all groups have the same distribution.", "seeded (do not publish)",
+        "Public: who is in which group", "commerce (n = 111)",
     ):  # fmt: skip
         assert words in text
     assert "p-value" in pr.summary_col([result, again]).as_text()

@@ -445,7 +445,7 @@ def test_tables_and_predictions_agree():
     )
     assert joint.statistic == pytest.approx(tests.loc["gender", "statistic"])
     text = str(fit.summary(details=True))
-    for word in ("~ gender + first", "gender[T.male]:London", "order effect", "SEEDED"):
+    for word in ("~ gender + first", "gender[T.male]:London", "order effect", "seeded (do not"):
         assert word in text
     assert fit.summary().as_html() and fit.summary().as_latex()
     figure = fit.plot()
@@ -815,7 +815,7 @@ def test_the_released_design_effect_is_at_most_what_answers_can_bring_about(desi
         found.append(released_effect(release))
         stated = release.found["largest design effect of any answers"]
         assert 1.0 <= found[-1] <= stated
-        note = f"it is taken to be at most {stated:.2f}, the most that any answers bring about"
+        note = f"at most {stated:.2f}, the largest possible value, is assumed"
         assert note in " ".join(str(fit.summary(details=True)).split())
     # twice the square of 3 over 4 for a difference of two equal worths, six answers for any other
     assert max(raw) > 15.0 and 4.5 <= max(found) <= 6.0

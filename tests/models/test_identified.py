@@ -8,6 +8,7 @@ import pytest
 
 import privrank as pr
 from privrank.bradley_terry.scoretests import shares
+from privrank.results.claims import CLAIMS
 
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
@@ -66,7 +67,7 @@ def test_an_item_that_nobody_compared_is_never_ranked_and_always_named():
         fit = worths(ALONE, seed)
         assert np.isnan([fit.params["f"], fit.ranks()["f"], fit.bse["f"]]).all()
         assert fit.conf_int().loc[list("abcde")].notna().all(axis=None)
-        assert seed > 5 or "not identified: f," in said(fit)
+        assert seed > 5 or "Not identified: f." in said(fit)
         held.append(covered(fit))
     assert {each.size for each in held} == {10}
     # what was hardly identified has wider intervals
@@ -111,7 +112,7 @@ def alone():
 
 
 def test_the_fit_warns():
-    with pytest.warns(pr.PrivrankWarning, match="not identified: f, whose released comparisons"):
+    with pytest.warns(pr.PrivrankWarning, match="Not identified: f. Their noisy comparisons"):
         worths(ALONE, 1)
     with pytest.warns(pr.PrivrankWarning, match="fall into components, {a, b, c} and {d, e, f}"):
         worths(HALVES, 1)
@@ -186,7 +187,7 @@ def test_coefficients_of_covariates_name_it():
     assert np.isfinite(fit.conf_int().drop(missing).to_numpy()).all()
     assert fit.worths().set_index("item").loc["f", "worth"].isna().all()
     assert fit.test_homogeneity().df == 4 and list(fit.wald_test_terms()["df"]) == [4, 4]
-    assert np.isnan(fit.ranks({"group": "1"})["f"]) and "not identified: f" in said(fit)
+    assert np.isnan(fit.ranks({"group": "1"})["f"]) and "Not identified: f" in said(fit)
     assert "ridge" not in " ".join(fit.warnings)
     # wherever it is in the list
     moved = worths(ALONE, 3, 4.0, "group", unit | {"items": ITEMS[::-1]})
@@ -194,7 +195,7 @@ def test_coefficients_of_covariates_name_it():
     # covariates of items tell where such an item is, and the summary on what that rests
     data = pd.DataFrame({"size": [5.0, 4, 3, 2, 1, 2.5]}, index=ITEMS)
     fit = worths(ALONE, 3, 4.0, unit=UNIT | {"item_formula": "size", "item_data": data})
-    assert fit.params.notna().all() and "rest on the item covariates alone" in said(fit)
+    assert fit.params.notna().all() and "depend on the item covariates alone" in said(fit)
 
 
 @quiet
@@ -207,7 +208,7 @@ def test_a_selection_says_nothing_of_an_item_that_is_not_identified(alone):
         assert tuple(top.rank_conf_int().loc["f"]) == (1, 6)
         # it may be any, so that no set is separated from it, nor with it
         assert top.pvalue == 1.0 and top.membership()["f"] == "open"
-        assert "comparisons of f do not exceed their noise" in said(top)
+        assert "comparisons of f are within their noise" in said(top)
         assert str(pr.from_json(top.to_json()).summary()) == str(top.summary())
     assert "did not meet all opponents" not in said(pr.PrivateTopK.from_release(alone.release, 2))
     top.plot()
@@ -225,14 +226,14 @@ def test_a_selection_across_parts_is_never_separated():
         assert top.pvalue == 1.0 and (top.rank_conf_int().to_numpy() == [[1, 3], [2, 4]] * 2).all()
         text = " ".join(str(top.summary()).split())
         assert "components, {a, b} and {c, d}" in text and "is not separated" in text
-        assert "order them by the worths" not in text
+        assert "Order the items by the worths" not in text
 
 
 def test_where_noise_leaves_nothing_nothing_is_said():
     fit = worths(ALONE[:3], 4, 0.01)
     assert fit.params.isna().all() and (fit.pairwise()["pvalue"] == 1.0).all()
-    assert "nothing is identified" in said(fit) and fit.test_homogeneity().df == 0
-    assert "Test of equal worths: none" in said(fit)
+    assert "No differences are identified" in said(fit) and fit.test_homogeneity().df == 0
+    assert CLAIMS["equal worths, unknown"] in said(fit)
     fit.plot()
 
 
@@ -264,7 +265,7 @@ def test_hardly_identified_items_are_named():
     for seed in range(12):
         fit = model.fit(1.0, method="counts", rng=np.random.default_rng(seed))
         divided = shares(fit._equations(), np.array([[1.0, 0.0, 0.0, -1.0]]))[0] < 1.0
-        words = [said for said in fit.warnings if "hardly identified: d," in said]
+        words = [said for said in fit.warnings if "Weakly identified: d." in said]
         assert bool(words) == divided
         found.append(divided)
         if divided:

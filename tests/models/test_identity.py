@@ -12,6 +12,7 @@ from sentences import refused_briefly
 
 import privrank as pr
 from privrank.hypotheses import nulls
+from privrank.results.claims import CLAIMS
 
 SHARES = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
 
@@ -210,9 +211,9 @@ def test_archived_results_come_back_without_drawing(build, options, monkeypatch)
     assert again.to_json() == text and str(again.summary()) == shown
     assert str(pickle.loads(pickle.dumps(result)).summary()) == shown
     words = " ".join(shown.split())
-    for part in ("Private Test of Identity", "H0:", "H1: ", "SEEDED", "exp(1)"):
+    for part in ("Private Test of Identity", "H0:", "H1: ", "seeded (do not publish)", "exp(1)"):
         assert part in words
-    assert ("no stated level" in words or "no test of a stated level" in words) == (
+    assert ("none stated" in words or CLAIMS["bit"] in words) == (
         options.get("method") == "sigmoid"
     )
 

@@ -17,6 +17,7 @@ from privrank.local import (
 )
 from privrank.local.tally import public_order
 from privrank.plans.aggregation import predicted_excess
+from privrank.results.claims import CLAIMS
 
 ITEMS = ["tea", "coffee", "milk", "water", "juice"]
 PROTOCOLS = {
@@ -70,16 +71,14 @@ def test_the_summary_says_local():
     for words in (
         "Locally Private Rank Aggregation",
         "2 per respondent and report",
-        "respondents' devices",
-        "Rejected reports: none",
-        "Standard errors hold sampling and random responses together",
-        "no noise was added",
-        "nobody needs to be trusted with the rankings",
-        "further reports of a respondent add their epsilons",
+        "local randomisation",
+        "Local reports rejected: none",
+        CLAIMS["errors of reports"],
+        CLAIMS["private reports"].format(epsilon=2.0),
     ):
         assert words in text, words
     assert "sub-ranking" in str(fitted().summary(True))
-    assert "SEEDED" not in text and "std err is a bound" not in str(fitted().summary(True))
+    assert "seeded" not in text and CLAIMS["bounds"] not in str(fitted().summary(True))
     assert "gain" in str(fitted().summary(True)) and "Warning" not in text
     both = str(pr.summary_col([fitted(), fitted("pairs")]))
     assert "respondents" in both
@@ -110,9 +109,9 @@ def test_targets_and_levels():
 
 
 def test_few_reports_are_warned_of_or_refused():
-    with pytest.warns(pr.PrivrankWarning, match="more respondents or a larger epsilon would help"):
+    with pytest.warns(pr.PrivrankWarning, match="Use more respondents or a larger epsilon"):
         fit = fitted(n=300, phi=0.9)
-    assert "Low accuracy" in str(fit.summary())
+    assert "consensus may disagree" in str(fit.summary())
     protocol = PROTOCOLS["ball"]
     one = protocol.tally([protocol.randomize(ITEMS)])
     with pytest.raises(ValueError, match="at least 2 accepted reports, got"):
@@ -131,7 +130,7 @@ def sorted_by(fractions, pivots):
     return [*sorted_by(fractions, ahead), pivot, *sorted_by(fractions, behind)]
 
 
-@pytest.mark.filterwarnings("ignore:Low accuracy")
+@pytest.mark.filterwarnings("ignore:The consensus may")
 @pytest.mark.parametrize("name", ["default", "pairs", "ball", "comparisons"])
 def test_kwiksort_is_by_the_majorities_of_the_same_fractions(name):
     # so close to uniform that the majorities are no order, and pivots decide
@@ -179,13 +178,13 @@ def test_the_excess_of_a_sort_is_predicted_by_pairs():
     cells = np.indices((10, 2)).reshape(2, -1)
     tally = Tally(protocol, *cells, np.full(20, 30), {}, None, None)
     gain = (np.exp(2) - 1) / (np.exp(2) + 1)
-    with pytest.warns(pr.PrivrankWarning, match="Low accuracy"):
+    with pytest.warns(pr.PrivrankWarning, match="consensus may disagree"):
         fit = pr.PrivateRankAggregation.from_reports(tally, method="kwiksort")
     expected = 0.34 * 0.5 / gain / np.sqrt(60)
     assert predicted_excess(fit.release) == pytest.approx(expected)
     # a pair of which nothing is known is placed by a guess at worst
     few = Tally(protocol, *cells[:, 2:], np.full(18, 30), {}, None, None)
-    with pytest.warns(pr.PrivrankWarning, match="Low accuracy"):
+    with pytest.warns(pr.PrivrankWarning, match="consensus may disagree"):
         fit = pr.PrivateRankAggregation.from_reports(few, method="kwiksort")
     assert predicted_excess(fit.release) == pytest.approx(0.9 * expected + 0.05)
 

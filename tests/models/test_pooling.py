@@ -240,11 +240,11 @@ def test_a_link_of_ones_own_is_asked_for_again():
 
 def test_summary_names_what_was_pooled(twice, sites):
     text = str(pr.pool(twice, survey="same").summary())
-    assert "2 releases of one survey" in text and "3 (1 + 2)" in text
+    assert "2 releases, same survey" in text and "3 (1 + 2)" in text
     assert "Release 2: epsilon 2, 120 respondents" in text and "net wins" not in text
-    assert "Seeded noise" in text
+    assert "seeded (do not publish)" in text
     text = str(pr.pool(sites, survey="different").summary(details=True))
-    assert "3 surveys" in text and "2 (the largest)" in text and "Std. errors:" in text
+    assert "3 surveys" in text and "2 (the largest)" in text and "Covariance:" in text
     found = pr.pool(sites, survey="different")
     assert found.summary().as_latex() and found._repr_html_()
     assert "PooledResult: 3 releases, different surveys" in repr(found)

@@ -15,6 +15,7 @@ from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.equations import released_degrees
 from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
 from privrank.bradley_terry.readings import score_equations
+from privrank.results.claims import CLAIMS
 
 ITEMS = tuple("abcdefgh")
 FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
@@ -232,7 +233,7 @@ def test_respondents_with_ties_and_dependence(dependence):
 def test_the_check_finds_opponents_alike_and_the_fit_allows_for_it(fit, equations):
     assert equations.matching.pvalue > 0.05
     text = " ".join(str(fit.summary()).split())
-    assert "opponents were matched at random: E n_ij = x_i x_j" in text
+    assert CLAIMS["matched"] in text
     assert "Checked: whether items met" in text and "Warning" not in text
     assert "5% for the check of opponents" in " ".join(str(fit.summary(details=True)).split())
     alike = pr.PrivateBTL(survey(correlation=0.3), **ROW)
@@ -275,11 +276,11 @@ def test_items_that_do_not_stand_out_are_not_identified():
     frame = survey(4000)
     rare = (frame[["item1", "item2"]] == "h").any(axis=1).to_numpy()
     frame = frame[~rare | (np.cumsum(rare) <= 30)]
-    with pytest.warns(pr.PrivrankWarning, match="not identified: h, whose released comparisons"):
+    with pytest.warns(pr.PrivrankWarning, match="Not identified: h. Their noisy comparison counts"):
         fit = pr.PrivateBTL(frame, **ROW).fit(2.0, rng=np.random.default_rng(4))
     assert fit.params.isna().tolist() == [False] * 7 + [True]
     assert np.isfinite(fit.conf_int().iloc[:7]).all(axis=None)
-    with pytest.warns(pr.PrivrankWarning, match="nothing is identified"):
+    with pytest.warns(pr.PrivrankWarning, match="No differences are identified"):
         none = pr.PrivateBTL(survey(200), **ROW).fit(0.5, rng=np.random.default_rng(4))
     assert none.params.isna().all()
 
@@ -298,7 +299,7 @@ def test_the_default_names_what_would_cost_less():
     wide = alone.fit(1.0, method="counts", shares={"pair_counts": 0.05}, noise="zero-sum-laplace",
                      rng=np.random.default_rng(6))  # fmt: skip
     text = " ".join(str(wide.summary()).split())
-    sentence = "Released pair counts carry more than half of the variance of most differences"
+    sentence = CLAIMS["costly counts"]
     assert (sentence in text) == ("pair_counts" in wide.release.parts)
     assert sentence in text and "pair_counts='proportional'" in text
     narrow = alone.fit(50.0, method="counts", noise="zero-sum-laplace",

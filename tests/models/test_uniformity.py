@@ -176,23 +176,24 @@ def test_summaries_say_what_they_must(method):
     result = pr.UniformityTest(consensus(600, 5)).fit(1.0, 1e-6, method=method, rng=seeded(4))
     text = " ".join(str(result.summary()).split())
     for words in (
-        "Private Test of Uniformity", "No. Rows: 600", "replace one row", "Epsilon: 1",
-        "Delta: 1e-06", "SEEDED", "H0: all orders of the 5 items are equally likely.", "H1:",
-        "Privacy: replacing one row", "exp(1)", "Mechanism:",
+        "Private Test of Uniformity", "No. Rows: 600", "row (replace one)", "Epsilon: 1",
+        "Delta: 1e-06", "seeded (do", "H0: all orders of the 5 items are equally likely.", "H1:",
+        "privacy for replacing one row", "exp(1)", "Mechanism:",
     ):  # fmt: skip
         assert words in text
     # what only an expert asks is among the details
     full = " ".join(str(result.summary(details=True)).split())
     released = statistic_words(result.release.mechanism)
-    for words in (f"Method: {method}", f"Released: {released}", "Noise scale:"):
+    for words in (f"Method: {method}", "Noise scale:"):
         assert words in full and words not in text
+    assert released in dict(result.summary(details=True).header)["Mechanism:"]
     if method in ("truncated", "bucket"):
-        assert result.pvalue is None and result.statistic is None and "no p-value" in text
+        assert result.pvalue is None and result.statistic is None and "without a p-value" in text
         with pytest.raises(ValueError, match="random bit"):
             result.plot()
     else:
-        assert f"{result.statistic:.4f}" in text and "threshold" not in text
-        assert f"{result.threshold:.4f}" in full and "reaches the threshold" in full
+        assert f"{result.statistic:.4f}" in text and f"{result.threshold:.4f}" in text
+        assert "reaches the threshold" in full
         assert result.reject == (result.statistic >= result.threshold)
     row = result.to_frame().iloc[0]
     assert row["reject"] == result.reject and row["nobs"] == 600

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import privrank as pr
+from privrank.closeness import rejection_probability
 from privrank.mechanisms.closeness import round_up, smoothed_pvalue
-from privrank.results.rejections import rejection_probability
 
 GROUPS = pr.power.ClosenessPower
 

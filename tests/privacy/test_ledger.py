@@ -37,7 +37,7 @@ def fit(budget):
 
 def read(budget):
     assert budget.left == (1.0, 0.0) and budget.spendings == ()
-    assert "left 1" in repr(budget) and "left" in str(budget.summary())
+    assert "left 1" in repr(budget) and "remaining" in str(budget.summary())
     assert budget.epsilon == 1.0
 
 

@@ -150,8 +150,8 @@ def test_the_summary_has_both_accounts():
     pure(budget)
     gaussian(budget)
     text = " ".join(str(budget.summary()).split())
-    assert "spent 0.5 0.00617877 left 2.5 0.0819739" in text and "at most 0.0881527" in text
-    assert "epsilon 5, delta 1e-06" in text and "no guarantee of its own" in text
+    assert "spent 0.5 0.00617877 remaining 2.5 0.0819739" in text and "at most 0.0881527" in text
+    assert "epsilon 5, delta 1e-06" in text and "not a guarantee by themselves" in text
     assert "pure=3" in repr(budget) and "left 2.5, rho 0.0819739" in repr(budget)
     assert "Basic composition" in str(pr.Budget(**TOTAL).summary())
 

@@ -174,7 +174,9 @@ def sentence(error):
 
 
 @pytest.mark.filterwarnings(
-    "ignore::privrank.util.checks.PrivrankWarning", "ignore::RuntimeWarning", "ignore:Low accuracy"
+    "ignore::privrank.util.checks.PrivrankWarning",
+    "ignore::RuntimeWarning",
+    "ignore:The consensus may",
 )
 @pytest.mark.parametrize("name", MAKERS)
 def test_each_field_is_refused_or_true(name):
@@ -278,7 +280,9 @@ def test_each_field_is_refused_or_true(name):
         ("reports", "release/parts/covariance of Borda scores/values", [-1] * 9, "not negative"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning", "ignore:Low accuracy")
+@pytest.mark.filterwarnings(
+    "ignore::privrank.util.checks.PrivrankWarning", "ignore:The consensus may"
+)
 def test_what_a_new_check_once_hid_is_refused(name, path, new, said):
     record = json.loads(OTHERS[name]().to_json())
     del record["check"]
@@ -323,7 +327,9 @@ def test_wins_of_some_pairs_are_archived():
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("epsilon", [0.002, 0.013, 30.0])
-@pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWarning", "ignore:Low accuracy")
+@pytest.mark.filterwarnings(
+    "ignore::privrank.util.checks.PrivrankWarning", "ignore:The consensus may"
+)
 def test_archives_of_small_and_large_epsilon_are_read(epsilon, noise):
     wins = pr.PrivateBTL(PAIRS, items=ITEMS, respondent=None)
     fits = [wins.fit(epsilon, 1e-6, noise=noise, rng=rng())]

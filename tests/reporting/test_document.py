@@ -90,7 +90,7 @@ def test_page_has_every_result_the_guarantee_and_the_ledger(html, worths, consen
     pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
     assert len(pictures) == 4
     assert all(base64.b64decode(data).startswith(b"<?xml") for data in pictures)
-    assert "secure (operating system)" in html
+    assert "secure (system RNG)" in html
 
 
 def test_page_loads_nothing_and_escapes_everything(html):

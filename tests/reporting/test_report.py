@@ -131,8 +131,8 @@ def test_page_loads_nothing_and_states_noise_and_design(out):
     html = (out / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"https?://|<script|<link|@import|url\(", html)
     assert set(re.findall(r'src="([a-z]+):', html)) == {"data"}
-    assert "secure (operating system)" in html
-    assert "SEEDED" not in html and "Not for publication" not in html
+    assert "secure (system RNG)" in html
+    assert "seeded" not in html and "do not publish" not in html
     assert str(ROOT) not in html and str(out) not in html
     pictures = [base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", html)]
     # worths, win rates, consensus, and twice the pairs of items

@@ -95,10 +95,10 @@ def test_prose_has_no_number_that_the_code_does_not_print(vignette):
 
 def test_only_the_last_section_draws_secure_noise(vignette):
     text, process = vignette
-    sources = re.findall(r"Noise source: +(\w+)", process.stdout)
-    if "respondents" not in sources:  # whose devices draw no noise of the package's
+    sources = re.findall(r"Noise: +(\w+)", process.stdout)
+    if "local" not in sources:  # whose devices draw no noise of the package's
         assert sources[-1] == "secure" and sources.count("secure") == 1
-        assert sources.count("SEEDED") >= 1
+        assert sources.count("seeded") >= 1
     sections = re.split(r"^# ## ", prose(text), flags=re.M)
     assert "seeded noise" in sections[0] and "secure" in sections[-1]
 

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::privrank.util.checks.PrivrankWa
 
 FEARS = pr.datasets.load_immigration()
 PEOPLE = {"items": FEARS.items, "respondent": "respondent", "max_rows": 6, "ties": True}
-BOUND = "Design effect: at most 6.00, the release cannot tell whether it is less."
-WITHOUT_END = "Some intervals have no limit on one side or both (inf)"
+BOUND = "Design effect: at most 6.00; the release cannot show whether it is smaller."
+WITHOUT_END = "Some intervals are unbounded (inf)"
 
 
 def fitted(epsilon, seed=1, **more):
@@ -110,7 +110,7 @@ def test_pooled_results_say_it_of_whom_it_is(tmp_path):
     # that a limit of one of them is infinite says nothing about the pooled interval
     assert not any(WITHOUT_END in sentence for sentence in said)
     assert f"north: {BOUND}" in " ".join(said)
-    assert any("respondents may count twice: north and south have" in each for each in said)
+    assert any("Respondents may count twice: north and south have" in each for each in said)
     assert "sampling, at most" in result.summary().columns
 
 
@@ -124,10 +124,10 @@ def test_several_kinds_say_everything(tmp_path):
         1.0, 0.1, noise="gaussian", rng=np.random.default_rng(1)
     )
     starts = {
-        "Warning: the numbers of comparisons",
+        "Warning: The numbers of comparisons",
         "Design effect",
         "Warning: Too few",
-        "Warning: delta 0.1",
+        "Warning: Delta 0.1",
     }
     starts |= {"With this much noise it cannot be ruled out that", WITHOUT_END}
     for result in (top, order, ties, large):
@@ -208,7 +208,7 @@ def kinds(epsilon):
 def test_a_design_effect_beyond_its_noise_is_stated_as_a_bound(tmp_path):
     for result in kinds(0.5):
         header = dict(result.summary().header)
-        assert header["Std. errors:"] == "design effect at most 6.00"
+        assert header["Covariance:"] == "design effect at most 6.00"
         for name, (text, escaped) in formats(result, tmp_path).items():
             assert squeezed(escaped(BOUND)) in squeezed(text), name
         assert "contribution_tradeoff" not in str(result.summary())
@@ -228,9 +228,9 @@ def test_a_design_effect_beyond_its_noise_is_stated_as_a_bound(tmp_path):
 def test_a_design_effect_that_is_known_is_stated_as_before():
     for result in kinds(1.0):
         table = result.summary()
-        assert dict(table.header)["Std. errors:"] == f"design effect {result.design_effect:.2f}"
+        assert dict(table.header)["Covariance:"] == f"design effect {result.design_effect:.2f}"
         assert "sampling, at most" not in table.columns
-        assert "cannot tell" not in str(table)
+        assert "cannot show" not in str(table)
     assert "sampling" in kinds(1.0)[0].summary().columns
 
 
@@ -239,5 +239,6 @@ def test_what_is_warned_of_is_also_said():
         warnings.simplefilter("always")
         result = fitted(0.1)
     said = " ".join(result._cautions())
-    messages = [str(one.message) for one in caught if "nothing is identified" in str(one.message)]
+    messages = [str(one.message) for one in caught]
+    messages = [message for message in messages if "No differences are identified" in message]
     assert messages and all(message in said for message in messages)

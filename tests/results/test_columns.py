@@ -13,7 +13,7 @@ from privrank.results.columns import _printed
 CEMS = pr.datasets.load_university()
 PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
 PEOPLE["design"] = "public"
-SAID = ["epsilon", "delta", "unit", "mechanism", "noise source", "N"]
+SAID = ["epsilon", "delta", "unit", "mechanism", "noise", "N"]
 LABELS = {"London": "LSE", "StGallen": "St. Gallen"}
 
 
@@ -89,11 +89,11 @@ def test_results_side_by_side(plain, free):
         assert found[item] == tuple(f"{result.params[item]:.4f}" for result in (plain, free))
         below = table.rows[[row[0] for row in table.rows].index(item) + 1]
         assert below == ("", *(f"({result.bse[item]:.4f})" for result in (plain, free)))
-    assert found["epsilon"] == ("0.5", "inf") and found["noise source"] == ("seeded", "none")
+    assert found["epsilon"] == ("0.5", "inf") and found["noise"] == ("seeded", "none")
     assert list(found)[len(CEMS.items) :] == ["epsilon", "delta", "unit", "design", *SAID[3:]]
     assert table.rule == 2 * len(CEMS.items)
-    assert any("not for publication" in note for note in table.notes)
-    assert "not for publication" not in " ".join(pr.summary_col([free]).notes)
+    assert any("do not publish" in note for note in table.notes)
+    assert "do not publish" not in " ".join(pr.summary_col([free]).notes)
 
 
 def test_a_plain_fit_stands_beside_one_with_covariates(plain, by_french):
@@ -122,7 +122,7 @@ def test_effects_of_tests_of_one_sample_are_shown():
     test = pr.UniformityTest.from_counts([30, 50, 20], list("abc"))
     found = test.fit(1.0, effect_epsilon=0.5, draws=199, rng=np.random.default_rng(1))
     assert rows(pr.summary_col([found]))["effect"] == (f"{found.effect:.4f}",)
-    assert "H1: some are more likely than others." in found.summary().notes[0]
+    assert "H1: some are more likely than others." in found.summary().notes[1]
 
 
 def test_a_row_that_nothing_fills_is_left_out(closeness):

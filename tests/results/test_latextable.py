@@ -7,7 +7,7 @@ from pathlib import Path
 from privrank.results.tables import Table
 
 ROOT = Path(__file__).parents[2]
-FACTS = (("Mechanism:", "net wins, permutohedron"), ("Noise source:", "secure"), ("Delta:", "0"))
+FACTS = (("Mechanism:", "net wins, permutohedron"), ("Noise:", "secure"), ("Delta:", "0"))
 ROW = ("London", "0.8673", "-0.125", "1-2")
 HEADS = ("", "coef", "std err", "rank")
 
@@ -39,7 +39,7 @@ def test_rows_are_scaled_to_a_line_and_a_page():
 
 def test_facts_are_the_first_note():
     notes = table().as_latex().split(r"\end{adjustbox}")[1]
-    said = "Mechanism: net wins, permutohedron. Noise source: secure. Delta: 0.\\par"
+    said = "Mechanism: net wins, permutohedron. Noise: secure. Delta: 0.\\par"
     assert said in notes and notes.index(said) < notes.index("A note.")
     assert "Mechanism" not in table(header=()).as_latex()
 
@@ -52,7 +52,10 @@ def test_rules_stand_between_heads_rows_and_parts():
 
 def test_notes_are_paragraphs_below():
     after = table(notes=("One.", "Two.")).as_latex().split(r"\bottomrule")[1]
-    assert r"\footnotesize\raggedright" in after and "One.\\par\nTwo.\\par" in after
+    assert (
+        r"\footnotesize\raggedright" in after
+        and "Notes:\\par\n[1] One.\\par\n[2] Two.\\par" in after
+    )
 
 
 def test_numbers_have_minus_signs_and_ranges_have_dashes():

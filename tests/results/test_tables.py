@@ -96,7 +96,7 @@ def test_text_lines_up(table):
     assert all(len(line) <= max(width, len(table.title)) for line in lines[: last + 1])
     notes = lines[last + 1 :]
     assert all(len(line) <= max(width, len(table.title.strip())) for line in notes)
-    assert " ".join(" ".join(notes).split()) == " ".join(" ".join(table.notes).split())
+    assert " ".join(" ".join(notes).split()) == " ".join(" ".join(table._numbered()).split())
 
 
 @pytest.mark.parametrize("table", [TABLES["worths"], TABLES["top k"], TABLES["columns"]])
@@ -237,12 +237,12 @@ def test_summary_states_the_guarantee():
     text = " ".join(str(university(0.5).summary(details=True)).split())
     for words in (
         "303",
-        "replace one respondent",
-        "net wins, permutohedron",
+        "respondent (replace one)",
+        "permutohedron noise, net wins",
         "sensitivity 2 permutohedra",
-        "SEEDED, not for publication",
+        "seeded (do not publish)",
         "Epsilon: 0.5",
-        "by more than a factor exp(0.5)",
+        "exp(0.5) = 1.65 times as likely",
         "10% for the dependence of answers",
     ):
         assert words in text, words
@@ -255,7 +255,7 @@ def test_row_level_epsilon_is_converted_for_respondents():
     )
     result = model.fit(0.5, rng=np.random.default_rng(1))
     text = " ".join(str(result.summary()).split())
-    assert "Epsilon 0.5 is per comparison, 7.5 for a respondent with up to 15." in text
+    assert "a respondent with up to 15 comparisons has epsilon up to 7.5." in text
 
 
 def test_a_table_keeps_nothing_but_text(worths):
@@ -404,7 +404,7 @@ def test_markdown_shows_all_text_as_it_is():
     )
     assert table.as_markdown() == (
         "**A \\*title\\***\n\n|  |  |\n| --- | --- |\n| Items: | 2 |\n\n"
-        "|  | a\\|b |\n| --- | ---: |\n| x\\_1 | 1 2 |\n\nOne \\<note\\>.\n"
+        "|  | a\\|b |\n| --- | ---: |\n| x\\_1 | 1 2 |\n\nNotes:\n\n\\[1\\] One \\<note\\>.\n"
     )
 
 

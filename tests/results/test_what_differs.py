@@ -7,6 +7,7 @@ import pytest
 from matplotlib.collections import PathCollection
 
 import privrank as pr
+from privrank.results.claims import CLAIMS
 
 matplotlib.use("Agg")
 
@@ -45,7 +46,7 @@ def test_rankings_in_words(rankings):
     text = " ".join(rankings.summary().as_text().split())
     assert "Group sample 1 ranks a higher than group sample 2, by 1." in text
     assert "ranks b lower than group sample 2, by 1." in text
-    assert "all 3 statements hold at once with 95 % confidence" in text
+    assert "3 statements with simultaneous 95% coverage" in text
     assert rankings.to_frame()["clear"].item() == 2
 
 
@@ -107,7 +108,7 @@ def test_figures(rankings, choices):
 def test_nothing_clear_is_said():
     counts = {"x": {"p": 20, "q": 20}, "y": {"p": 20, "q": 20}}
     result = pr.ClosenessTest.from_counts(counts, ["p", "q"]).fit(np.inf, permutations=19)
-    assert "no difference is clear" in " ".join(result.summary().as_text().split())
+    assert CLAIMS["no clear difference"] in " ".join(result.summary().as_text().split())
     assert result.to_frame()["clear"].item() == 0
 
 
