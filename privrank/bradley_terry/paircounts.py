@@ -69,7 +69,7 @@ MIN_GROUP = 1.0
 MAX_ERROR = 0.1
 """Largest ratio of the noise of an item's comparisons to their number for an identified item.
 
-With a larger ratio the worths are overestimated, and not in proportion to the noise."""
+With a larger ratio differences of worths are too large, and not in proportion to the noise."""
 
 _MAX_DECAY = 0.1
 _MAX_IN_ALL = 1.1
