@@ -218,8 +218,9 @@ def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
 
     Let G_1 and G_2 be the ridge Hessians at the ridge estimate and at the corrected estimate. The
     ridge estimate moves with the scores by R_1 = G_1^-1. The first corrected estimate moves by
-    G_2^-1 (I + ridge R_1 + K R_1), and each following one by the same formula with the previous map
-    in K R. K is the information of comparisons in excess of their released numbers, if any.
+    G_2^-1 (I + ridge R_1 + K R_1). Each later one moves by the same formula, with the previous map
+    instead of R_1 in K R_1. K is the information of comparisons in excess of their released
+    numbers, if any.
     """
     linear = equations.linear
     b = fitted.coefficients

@@ -70,8 +70,8 @@ def score_equations(release: Release) -> ScoreEquations:
     q_a = gain p_a + c, where c = (1 - gain) / 3. For n local reports (n_a - c n) / gain therefore
     has mean n p_a. The scores are the net wins and ties computed from these numbers. Their
     covariance is the covariance of the answers, edge by edge, with q_a q_b / gain^2 instead of
-    p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, for which the numbers of local reports
-    give an unbiased estimate.
+    p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, for which the numbers of local
+    reports give an unbiased estimate.
     """
     read = next(READERS[part] for part in READERS if part in release.parts)
     return read(release)
@@ -163,7 +163,7 @@ def _of_wins(release: Release) -> ScoreEquations:
 def _of_reported_ties(
     release: Release, pairs: PairCounts, wins: FloatArray, gain: float
 ) -> ScoreEquations:
-    """Read numbers of local reports; reports for neither item are ties (:func:`score_equations`)."""
+    """Read numbers of local reports, ties included (:func:`score_equations`)."""
     tied = pairs.count - wins.sum(axis=0)
     other = (1.0 - gain) / 3.0
     both = np.concatenate((wins[0] + wins[1], wins[0] + tied, tied + wins[1]))
