@@ -269,7 +269,7 @@ class Worths:
         return WaldTests(difference, deviation, self.inference.freedom)
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
-        """Return simultaneous rank confidence sets, as the least and largest rank of each item.
+        """Return simultaneous rank confidence sets: the least and largest rank of each item.
 
         They are computed by step-down tests of all identified differences. These tests need only
         the variance of each contrast, not the dependence between contrasts. Ranks are ranks within

@@ -171,7 +171,7 @@ class ScoreEquations:
     ) -> FloatArray:
         """Return the covariance of the scores due to noise at coefficients b, shape (p, p).
 
-        `terms` are the included terms, by default all terms without the flag ``beside``.
+        `terms` are the included terms, by default all terms that are simulated.
         """
         if terms is None:
             terms = [term for term in self.terms.values() if not term.beside]

@@ -298,9 +298,8 @@ class Inference:
     def _drawn(self, b: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
         """Draw the noise from its exact distributions, with normal errors of counts.
 
-        Terms with the flag ``beside`` and the noise on the worths of objective perturbation are
-        left out. With many items the noise of pairs is left out as well, because it is taken as
-        normal.
+        Terms that are not simulated and the noise on the worths of objective perturbation are left
+        out. With many items the noise of pairs is left out as well, because it is taken as normal.
         """
         terms = [
             term

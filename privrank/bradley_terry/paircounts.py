@@ -542,7 +542,7 @@ def weak_cuts(
     Parameters
     ----------
     noisy, variance : ndarray, float
-        Released counts of all pairs and the variance of their noise, as in :func:`parts_of`.
+        Released counts of all pairs and the variance of their noise (see :func:`parts_of`).
     components : sequence of ndarray of int
         The items of each part.
 

@@ -559,7 +559,7 @@ REFUSALS = {
     ),
     "empty level": (
         lambda: fit_of("group", levels={"group": ["x", "y", "z"]}, design="public"),
-        ["cannot be told apart"],
+        ["cannot be estimated separately", "levels that no respondent has"],
     ),
     "objective": (
         lambda: fit_of("group", levels=LEVELS).fit(1.0, method="objective"),
