@@ -63,10 +63,10 @@ def independent_scores(
 ) -> FloatArray:
     """Return the covariance of the scores if all answers were independent, shape (p, p).
 
-    If `function` is given, the scores are those of this function instead of the function of the
-    fit. If dependence is measured relative to this covariance, predictors are clipped, because
-    noise in the worths must not make the covariance vanish. If opponents were matched at random,
-    the variation of the matching is included.
+    If `function` is given, it replaces the score function of the fit. If dependence is measured
+    relative to this covariance, predictors are clipped, because noise in the worths must not make
+    the covariance vanish. If opponents were matched at random, the variation of the matching is
+    included.
     """
     function = function or equations.fitted
     t = equations.linear.predict(b)
@@ -293,7 +293,7 @@ def cluster_moments(
     for part, zz, zn, nn in moments_by_block(equations, release):
         rows = half[part, None] * worths.rows(part)
         expected = mean[:, part].ravel()
-        if equations.tied:  # the rows of ties follow those of the outcomes y
+        if equations.tied:  # ties follow the outcomes y
             zero = np.zeros((len(rows), 1))
             rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
         # the sum over respondents of products of outcomes z minus their expectation, n mean

@@ -551,8 +551,8 @@ def weak_cuts(
     list of ndarray and float
         For each cut, 1 for the items on one side, shape (m,), and a probability. The cuts are those
         whose number of comparisons has a one-sided 95% lower limit below `FEW` standard deviations
-        of the noise. The probability is that of a released number above `FEW` standard deviations
-        if the true number equals this limit.
+        of the noise. The second value is the probability of a released number above `FEW` standard
+        deviations if the true number equals this limit.
     """
     table = squareform(noisy, checks=False)
     weak = []

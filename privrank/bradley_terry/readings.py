@@ -203,7 +203,7 @@ def _of_net(release: Release) -> ScoreEquations:
         score = half
     else:
         score = np.asarray((covariates.weights.T @ score @ item_basis(covariates, m)).ravel())
-        # the pairs compared by a group are not known, only those of all groups together
+        # only the pairs of all groups together are known, not the pairs of each group
         random = random or (covariates.cells > 1 and pairs.origin != "observed")
     if name == names.SIDES:  # losses have a minus sign
         signed = kron([[1.0, -1.0]], eye_array(m), format="csr")

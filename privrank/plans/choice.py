@@ -130,9 +130,9 @@ def choose_form(
     survey. D stands for a survey with questions spread evenly over the pairs, in which respondents
     are polarised about one pair of items. All answers about either of the two items reflect this,
     with half the weight. The second moments of all pairs assign this effect to that pair alone; the
-    largest design effect assigns it to all pairs. Covariates and objective perturbation have one
-    form. Beside covariates the share is that of the least w(1.5) for one group, of the size that
-    groups have on average.
+    largest design effect assigns it to all pairs. Only one form is available with covariates and
+    with objective perturbation. With covariates the share is the share with the least w(1.5) for
+    one group of average size.
 
     Raises
     ------
