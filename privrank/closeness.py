@@ -432,8 +432,9 @@ def rejection_probability(statistics: FloatArray, scale: float, alpha: float) ->
 
     Notes
     -----
-    **Statistic.** H falls strictly, so that the p-value, rounded up to a multiple of 1e-4, is at
-    most alpha where M_0 is at least the m at which H(m) is alpha rounded down to one.
+    **Statistic.** H is strictly decreasing. The p-value, rounded up to a multiple of 1e-4, is
+    therefore at most alpha if M_0 is at least m. Here m solves H(m) = a, and a is alpha rounded
+    down to a multiple of 1e-4.
     """
     level = math.floor(RELEASED_STEPS * alpha * (1 + 1e-12)) / RELEASED_STEPS
     if scale == 0:

@@ -1,8 +1,8 @@
-"""Which items the release connects, and which combinations of coefficients that identifies.
+"""Connected components of the items, and the coefficients that they identify.
 
-Items that the release does not connect (:func:`privrank.bradley_terry.paircounts.parts_of`) are not
-compared in any statement, but their counts are part of the fit. Too few to show how two items
-compare, they still move the scores of both.
+No statement compares items that the release does not connect
+(:func:`privrank.bradley_terry.paircounts.parts_of`). Their released counts are part of the fit
+nevertheless, because a count that is too small to compare two items still moves both scores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privrank.util.solvers import product, spectrum
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The components of the items, between which no comparisons are known of.
+    """The components of the items, between which the release shows no comparisons.
 
     Parameters
     ----------
@@ -28,8 +28,7 @@ class Components:
     projection : ndarray, shape (p, p), or None
         Projection onto the coefficients that are identified; None if all are.
     centred : bool
-        Whether worths are those about the mean of their component, as they are unless items have
-        covariates.
+        Whether worths are centred within their component. They are unless items have covariates.
     """
 
     label: IntArray
@@ -38,9 +37,10 @@ class Components:
 
     @classmethod
     def of(cls, design: Design, label: IntArray | None) -> Components:
-        """Return the components of a design, given those of its comparisons; None if all are one.
+        """Return the components of a design, given the components of its comparisons.
 
-        Covariates of items can identify all coefficients although comparisons do not connect them.
+        `label` is None if the comparisons connect all items. Item covariates can identify all
+        coefficients even if the comparisons do not connect the items.
         """
         projection = None if label is None else _identified(design, label)
         if label is None or projection is None:
@@ -55,14 +55,14 @@ class Components:
 
     @property
     def together(self) -> BoolArray:
-        """Whether the difference of two items is identified, shape (m, m); no item's of itself."""
+        """Whether the difference of two items is identified, shape (m, m), False for i = j."""
         same = self.label[:, None] == self.label
         return np.asarray(same & ~np.eye(len(self.label), dtype=bool))
 
     def within(self, rows: FloatArray) -> FloatArray:
-        """Return rows of worths or coefficients, shape (rows, p), as far as they are identified.
+        """Return the identified part of rows of worths or coefficients, shape (rows, p).
 
-        Worths are then those about the mean of their component; what is not identified at all is 0.
+        Worths are then centred within their component. Rows without an identified part are 0.
         """
         if self.projection is None:
             return rows
@@ -73,7 +73,7 @@ class Components:
         return inside
 
     def project(self, rows: FloatArray) -> FloatArray:
-        """Return rows of coefficients, shape (rows, p), on what is identified."""
+        """Return rows of coefficients, shape (rows, p), projected onto the identified space."""
         return rows if self.projection is None else product(rows, self.projection)
 
     def identifies(self, rows: FloatArray) -> BoolArray:
@@ -88,18 +88,18 @@ class Components:
 def _identified(design: Design, label: IntArray) -> FloatArray | None:
     """Return the projection onto coefficients that are identified, shape (p, p); None if all are.
 
-    Of worths those that sum to zero in each component.
+    Without covariates these are the worths that sum to zero within each component.
     """
     covariates = design.covariates
     m = len(design.items)
     same = label[:, None] == label
-    # the centring of each component by itself
+    # centring within each component
     inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
     others = int(design.davidson)
     if covariates is not None:
         basis = item_basis(covariates, m)
         values, vectors = spectrum(basis.T @ inside @ basis)
-        # contrasts that compare items of one component, among those that the basis has
+        # contrasts of the basis that compare items of one component
         span = vectors[:, values > 1e-9]
         within = span @ span.T
         if np.allclose(within, np.eye(len(within)), atol=1e-9):

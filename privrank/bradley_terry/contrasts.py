@@ -1,33 +1,35 @@
-"""Contrasts of worths and of coefficients: errors, tests, rank sets and quasi variances.
+"""Contrasts of worths and coefficients: standard errors, tests, rank sets and quasi variances.
 
-Several contrasts of the coefficients are tested at once, C b = c, as follows.
+A joint test of several contrasts of the coefficients, C b = c, is computed as follows.
 
-**Null point.** b_0 is the fit moved along the covariance that the tests of one contrast use until
-C b_0 = c (:mod:`privrank.bradley_terry.scoretests`).
+**Null point.** b_0 is the fit, moved to C b_0 = c along the covariance that the tests of single
+contrasts use (:mod:`privrank.bradley_terry.scoretests`).
 
-**Statistic.** With A = C H^-1, H the information at b_0, and U = A (score - expected score at b_0):
-Q = U' (A (S + N) A')^-1 U. Here S is the covariance of the sampling errors of the scores at b_0,
-and N that of the noise. What C is multiplied by from the left does not matter.
+**Statistic.** Q = U' (A (S + N) A')^-1 U with A = C H^-1, where H is the information at b_0, and
+U = A (score - expected score at b_0). S is the covariance of the sampling errors of the scores at
+b_0, and N is the covariance of the noise. Q does not change if C is multiplied from the left by a
+regular matrix.
 
-**Null.** The distribution of Q by simulation, with normal sampling errors and the exact noise, both
-drawn in the space of all scores from a public counter seed. The known
-dependence of a respondent's answers decides it:
+**Null distribution.** The distribution of Q is simulated with normal sampling errors and the exact
+noise. Both are drawn in the space of all scores from a public counter seed. The sampling errors
+depend on the available information about the dependence of a respondent's answers:
 
-- known answers: S is that of independent ones, and draws are stretched to the covariance of the
-  answers, at b_0 and at the fit, whose eigenvalues relative to S are raised by one factor to a sum
-  of at least as many as there are contrasts; the larger p-value counts;
-- a released largest design effect D: where it lies is not known, so sampling errors lie in k of the
-  q directions, the variance in each (q + 1) / (k + 1) times that of D. With covariates in all q, or
-  in one with q times that variance. The largest p-value counts. Its own noise, and the number of
-  respondents, scale all errors, by Satterthwaite's rule for the share of sampling in them;
-- released second moments: these, in no direction less than under independent answers, with the
-  degrees of freedom of Hotelling's statistic.
+- Known answers: S is the covariance of independent answers. The draws are scaled to the covariance
+  of the answers at b_0 and at the fit. The eigenvalues of this covariance relative to S are raised
+  by one factor if their sum is less than the number of contrasts. The larger p-value is used.
+- A released largest design effect D: its direction is unknown. Sampling errors are therefore placed
+  in k of the q directions, with (q + 1) / (k + 1) times the variance under D in each. With
+  covariates they are placed in all q directions, or in one with q times that variance. The largest
+  p-value is used. The noise of D and the number of respondents change the scale of all errors, by
+  Satterthwaite's rule for the share of sampling in them.
+- Released second moments: these are used, in no direction less than under independent answers,
+  with the degrees of freedom of Hotelling's statistic.
 
-The scatter of items about their covariates is part of N. All errors then have the one scale that it
-has, noise included, with the degrees of freedom of the items that show it.
+The scatter of items about their covariates is part of N. All errors, noise included, then have the
+estimated scale of this scatter, with the degrees of freedom of the items that determine it.
 
-A test of one contrast is that of :mod:`privrank.bradley_terry.scoretests`. Contrasts that the
-release does not identify are not tested; where that is all, the p-value is 1.
+A test of one contrast is a score test of :mod:`privrank.bradley_terry.scoretests`. Contrasts that
+the release does not identify are not tested. If no contrast is identified, the p-value is 1.
 """
 
 from __future__ import annotations
@@ -65,25 +67,25 @@ from privrank.util.solvers import (
 )
 
 _MAX_COUNTS = 12
-"""Numbers of directions that are tried at most."""
+"""Largest number of values of k, the number of directions, that are tried."""
 
 _TIE_BREAK = 1e-6
-"""Weight of public draws among shares of directions."""
+"""Weight of public draws that break ties between directions."""
 
 _MAX_FREEDOM = 1e9
-"""Degrees of freedom from which a scale counts as known."""
+"""Degrees of freedom from which a scale is treated as known."""
 
 _MIN_SCALE = 1e-200
-"""Smallest draw of chi-squared of few degrees of freedom; squares over it are numbers."""
+"""Least draw of chi-squared with few degrees of freedom; squares divided by it are finite."""
 
 _CLOSE = 1e-9
-"""Size of numbers that count as zero beside 1."""
+"""Relative size below which numbers are treated as zero."""
 
 _IMPOSSIBLE = "hypothesis contradicts itself: no coefficients fulfil all of its equations."
 
 
 def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return quasi variances, and how far off the errors of differences are that they give.
+    """Return quasi variances and the relative errors of the standard errors that they imply.
 
     Parameters
     ----------
@@ -93,8 +95,8 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     ndarray, shape (m,)
-        The q_i for which q_i + q_j comes closest to the variance of each difference of two worths,
-        in the sum of squared differences of logarithms; NaN where none are found.
+        The q_i for which the sums q_i + q_j are closest to the variances of the differences of two
+        worths, by the sum of squared differences of logarithms; NaN if the search fails.
     ndarray, shape (m, m)
         Relative error of sqrt(q_i + q_j) as the standard error of the difference, 0 on the
         diagonal.
@@ -108,10 +110,10 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     wanted = np.log(variance[first, second])
 
     def residuals(q: FloatArray) -> FloatArray:
-        # a sum that is not positive is no variance: far off, and steeply so
+        # a sum that is not positive cannot be a variance and gets a large residual
         return np.asarray(np.log(np.maximum(q[first] + q[second], 1e-300)) - wanted)
 
-    # v_ij = q_i + q_j holds exactly for these if it holds for any q
+    # if any q satisfies v_ij = q_i + q_j exactly, it is this one
     m = len(covariance)
     sums = variance.sum(axis=1)
     start = np.maximum(
@@ -136,14 +138,14 @@ def _between(covariance: FloatArray) -> FloatArray:
 
 
 def own_and_between(covariance: FloatArray) -> FloatArray:
-    """Return the variances of all differences of two numbers; on the diagonal those of each."""
+    """Return the variances of all differences of two numbers; the diagonal has their variances."""
     variance = _between(covariance)
     np.fill_diagonal(variance, np.diag(covariance))
     return variance
 
 
 def largest_effect(errors: Covariance, shown: FloatArray) -> float:
-    """Return the largest design effect of shown coefficients and of differences of two of them."""
+    """Return the largest design effect of shown coefficients and differences of two of them."""
     if not isinstance(errors.alone, np.ndarray):
         return errors.alone
     sampling, independent = (
@@ -170,8 +172,8 @@ def term_tests(inference: Inference) -> dict[str, JointTest]:
 def lack_of_fit(inference: Inference) -> JointTest:
     """Test that worths are linear combinations of the item covariates.
 
-    The unrestricted model is fitted to the same release, which costs nothing, and the part of its
-    worths that the item covariates do not span is tested.
+    The unrestricted model is fitted to the same release, at no additional privacy cost. The part of
+    its worths that the item covariates do not span is tested.
     """
     free = inference.free
     if free is None:
@@ -260,17 +262,18 @@ class Worths:
 
     @property
     def _wald(self) -> WaldTests:
-        """Tests of all differences without a row of weights for each, which would be too many."""
+        """Tests of all differences, without storing a row of weights for each difference."""
         first, second = self._places
         deviation = np.where(self.together, self.contrast_errors[first, second], np.inf)
         difference = self.values[first] - self.values[second]
         return WaldTests(difference, deviation, self.inference.freedom)
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
-        """Return the lowest and highest rank of each item, for all at once.
+        """Return simultaneous rank confidence sets: the least and largest rank of each item.
 
-        By step-down tests of all differences that are identified, which need no more of the
-        dependence between contrasts than each one's variance. Ranks are those in the item's part.
+        They are computed by step-down tests of all identified differences. These tests need only
+        the variance of each contrast, not the dependence between contrasts. Ranks are ranks within
+        the item's part.
         """
         pvalues = squareform(self.pvalues)
         together = self.inference.equations.components.together
@@ -284,15 +287,15 @@ class JointTest:
     Parameters
     ----------
     statistic : float
-        Quadratic form of the scores; of one contrast the square of the normal quantile that is as
-        probable as the p-value. Missing where nothing is identified.
+        Quadratic form of the scores. For one contrast it is the square of the normal quantile that
+        has the same p-value. NaN if nothing is identified.
     df : int
         Number of identified contrasts.
     pvalue : float
-        Of one contrast as its table has it; else Monte Carlo.
+        For one contrast the p-value of its score test, in all other cases a Monte Carlo p-value.
     draws : int
-        Size of the null table, of which the p-value is a multiple of 1 / (draws + 1); 0 of one
-        contrast.
+        Number of draws from the null distribution; the p-value is a multiple of 1 / (draws + 1). 0
+        for one contrast.
     """
 
     statistic: float
@@ -323,7 +326,7 @@ def joint_test(
 def _independent(
     inference: Inference, contrasts: FloatArray, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return as many orthonormal contrasts as the hypothesis has identified ones, and values."""
+    """Return orthonormal contrasts of the identified part of the hypothesis, and their values."""
     facts = inference.equations
     m = inference.equations.items
     whole = facts.components.projection is None
@@ -345,7 +348,7 @@ def _independent(
     values = moved / length
     if whole:
         return basis, values
-    # combinations of these of which nothing lies in what is not identified
+    # combinations of these that lie within the identified coefficients
     outside = basis - facts.components.project(basis)
     amounts, axes = spectrum(outside @ outside.T)
     inside = axes[:, amounts <= _CLOSE].T
@@ -353,7 +356,7 @@ def _independent(
 
 
 def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> FloatArray:
-    """Return the fit moved to where the contrasts have their values."""
+    """Return the fit, moved to coefficients at which the contrasts have the given values."""
     b = inference.fitted.coefficients
     moved = inference.moves(rows)
     inner = moved @ rows.T
@@ -362,12 +365,12 @@ def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> F
 
 
 def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> JointTest:
-    """Test orthonormal contrasts, more than one."""
+    """Test two or more orthonormal contrasts."""
     facts = inference.equations
     release = inference.release
     whole = facts.components.projection is None
     every = whole and len(rows) == np.rint(np.trace(facts.linear.identity))
-    # contrasts that are all there are leave one point, and need no direction
+    # a complete set of contrasts leaves a single null point, so no direction is needed
     b = rows.T @ values if every else _null_point(inference, rows, values)
     t = facts.linear.predict(b)
     weights = rows if every else inference.weights(t, rows)
@@ -377,9 +380,9 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
         scores = score_covariance(facts, release, b, facts.fitted)
     beside = inference.beside
     white = whitener(propagate(weights, scores + facts.noise_covariance(b) + beside))
-    if inference.many and facts.covariates is None:  # of these no noise of pairs is drawn
+    if inference.many and facts.covariates is None:  # the noise of pairs is not simulated here
         beside = beside + facts.noise_covariance(b, facts.pair_terms)
-    # scores as they are, also where no answers can give them: the hypothesis is about one point
+    # unchanged scores, even if no answers can have them, because only one point is tested
     scored = weights @ inference.scores_left(t)
     draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws
     null = _Null(
@@ -408,9 +411,10 @@ def _by_answers(
     alone: FloatArray,
     white: Callable[[FloatArray], FloatArray],
 ) -> float:
-    """Return the larger p-value by the design effects of answers at the null point, and at the fit.
+    """Return the larger p-value by the design effects of answers at the null point and at the fit.
 
-    Given weights of the scores, and predictors, and the covariance of independent answers.
+    `at` has the weights of the scores and the predictors; `alone` is the whitened covariance under
+    independent answers.
     """
     facts = inference.equations
     (weights, t) = at
@@ -439,10 +443,11 @@ def _drawn(inference: Inference, covariance: FloatArray, label: str, draws: int)
 
 
 def _stretch(alone: FloatArray, there: FloatArray, excess: FloatArray) -> FloatArray:
-    """Return what gives independent errors of covariance `alone` the design effects of answers.
+    """Return the matrix that gives errors of covariance `alone` the design effects of answers.
 
-    These are 1 + I^-1/2 X I^-1/2, of the covariance I of independent answers and the excess X at a
-    point, not negative and raised by one factor to a sum of at least their number.
+    The design effects are the eigenvalues of 1 + I^-1/2 X I^-1/2, where I is the covariance under
+    independent answers and X the excess at a point. Negative eigenvalues are set to 0. All are
+    raised by one factor if their sum is less than their number.
     """
     own = _power(alone, 0.5)
     point = _power(there, -0.5)
@@ -454,7 +459,7 @@ def _stretch(alone: FloatArray, there: FloatArray, excess: FloatArray) -> FloatA
 
 
 def _power(matrix: FloatArray, exponent: float) -> FloatArray:
-    """Return a power of a covariance, of what is more than rounding."""
+    """Return a power of a covariance, without eigenvalues that are rounding errors."""
     values, axes = spectrum(matrix)
     regular = values > 1e-13 * values.max(initial=0.0)
     return np.asarray((axes[:, regular] * values[regular] ** exponent) @ axes[:, regular].T)
@@ -466,7 +471,7 @@ def _squares(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Null:
-    """A statistic, and draws of the parts of the errors of which it is the squared length.
+    """A test statistic, and draws of the parts of the errors whose squared length it is.
 
     Parameters
     ----------
@@ -482,7 +487,7 @@ class _Null:
     noise: FloatArray
 
     def _scale(self, df: float, left: float) -> FloatArray | float:
-        """Return draws of the factor of a scale estimated with df, of which some are left."""
+        """Return draws of the factor of a scale estimated with df, of which `left` remain."""
         if df >= _MAX_FREEDOM:
             return 1.0
         draws = len(self.sampled)
@@ -492,7 +497,7 @@ class _Null:
     def pvalue(self, sampled: FloatArray, df: float) -> float:
         """Return the Monte Carlo p-value under these sampling errors.
 
-        With the degrees of freedom of a scale of all errors, noise included.
+        `df` are the degrees of freedom of a common scale of all errors, noise included.
         """
         errors = self._scale(df, df) * (sampled + self.beside + self.noise)
         return monte_carlo_pvalue(self.statistic, _squares(errors))
@@ -504,9 +509,9 @@ class _Null:
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
     def of_largest(self, alone: FloatArray, inference: Inference) -> float:
-        """Return the largest p-value by how many directions a largest design effect may be in.
+        """Return the largest p-value over numbers of directions with the largest design effect.
 
-        Given the covariance of sampling errors with this effect in all of them.
+        `alone` is the covariance of sampling errors with this effect in all directions.
         """
         q = len(alone)
         (error, most) = inference.effect
@@ -516,7 +521,7 @@ class _Null:
             if inference.equations.covariates is None
             else [(1, float(q)), (q, 1.0)]
         )
-        # directions by their share of the errors; where shares are equal, by public draws
+        # directions in order of their share of the errors; public draws break ties
         public = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
         apart = propagate(public, np.eye(q))
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
@@ -528,7 +533,7 @@ class _Null:
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
             pvalue = self.pvalue(part, df)
-            if most > 1.0:  # no more than at its ceiling, where the scatter of items is not known
+            if most > 1.0:  # at most the p-value with the design effect at its ceiling
                 pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part, whole))
             values.append(pvalue)
         return float(np.max(values))

@@ -1,10 +1,10 @@
-"""The dependence of a respondent's answers: what is released of it, and what it shows.
+"""Estimate how dependent the answers of a respondent are, from a release.
 
-A contrast of the coefficients moves, to first order, by the sum over respondents of half their net
-wins, weighted by item. Its *design effect* is the variance of that over the variance that
-independent answers would give it. What is released about it, in
-:mod:`privrank.mechanisms.tallies`, is of contrasts found in the first stage of the same release;
-with it comes the covariance of the scores over respondents. Sees no data.
+To first order, the estimate of a contrast is a sum over respondents of half their net wins,
+weighted by item. The *design effect* of the contrast is the variance of this sum divided by its
+variance if all answers were independent. :mod:`privrank.mechanisms.tallies` releases design
+effects, or second moments, of contrasts that the first stage of the same release has determined.
+They give the covariance of the scores over respondents. This module has no access to the data.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from privrank.util.arrays import FloatArray, readonly_copy
 from privrank.util.solvers import product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
-"""Predictors beyond this, in spreads of worths, count as this when answers' variances are found."""
+"""Limit of the predictors, in spreads of worths, at which variances of answers are evaluated."""
 
 
 def independent_scores(
@@ -63,9 +63,10 @@ def independent_scores(
 ) -> FloatArray:
     """Return the covariance of the scores if all answers were independent, shape (p, p).
 
-    Of another function of the worths than the fit's, if one is given. Where dependence is measured
-    against it, noise in the worths must not make it vanish. Where opponents were matched at random,
-    who met whom varies as well.
+    If `function` is given, it replaces the score function of the fit. If dependence is measured
+    relative to this covariance, predictors are clipped, because noise in the worths must not make
+    the covariance vanish. If opponents were matched at random, the variation of the matching is
+    included.
     """
     function = function or equations.fitted
     t = equations.linear.predict(b)
@@ -78,16 +79,18 @@ def independent_scores(
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
     matching = equations.matching
-    if matching is None or not t.any():  # of equal worths nothing depends on who met whom
+    if matching is None or not t.any():  # with equal worths the matching has no influence
         return answers
     return answers + matching.covariance(equations.function.mean(t))
 
 
 def degrees_of_freedom(release: Release) -> float:
-    """Return those of the sampling covariance: respondents less one where they show it.
+    """Return the degrees of freedom of the sampling covariance.
 
-    Infinite where answers are taken as independent, as then the fit gives it; no more than the
-    contrasts of the items that show their scatter about item covariates.
+    They are the number of respondents minus one if the covariance is estimated from respondents,
+    and infinite if answers are taken as independent, because the fit then determines the
+    covariance. They are at most the number of contrasts from which the scatter of the items about
+    their covariates is estimated.
     """
     estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
     df = max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
@@ -97,18 +100,18 @@ def degrees_of_freedom(release: Release) -> float:
 def released_effect(release: Release) -> float:
     """Return the largest design effect of any contrast, at least 1.
 
-    It is the largest that any answers can have where the release cannot tell
-    (:func:`effect_bounded`).
+    If the release does not show the design effect (:func:`effect_bounded`), this is the largest
+    value that any answers can have.
     """
     ceiling = release.found[CEILING]
     return ceiling if effect_bounded(release) else max(1.0, min(_as_released(release), ceiling))
 
 
 def effect_bounded(release: Release) -> bool:
-    """Return whether the release shows no more of the design effect than its ceiling.
+    """Return whether the release bounds the design effect by nothing but its ceiling.
 
-    So it is where the set of design effects that noise of this scale does not exclude at level .05,
-    to one side, reaches the largest that any answers can have.
+    This is the case if the upper limit of the 95% confidence interval of the design effect, given
+    noise of this scale, is at least the largest value that any answers can have.
     """
     part = release.parts[DEPENDENCE]
     noise = _effect_unit(release) * part.step * part.laplace.scale
@@ -121,7 +124,7 @@ def _as_released(release: Release) -> float:
 
 
 def _effect_unit(release: Release) -> float:
-    """Return the design effect that one of the released number stands for."""
+    """Return the design effect that corresponds to a released number of 1."""
     return float(release.found[LARGEST]) / release.design.nobs
 
 
@@ -131,12 +134,13 @@ def effect_error(release: Release) -> float:
 
 
 def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
-    """Return the covariance of the scores as released second moments show it, shape (p, p).
+    """Return the covariance of the scores as estimated by released second moments, shape (p, p).
 
-    With q_ij the sums of (net_i - net_j)^2, the sum of net net' is -C q C / 2, C centring. Less
-    what the mean explains it estimates the covariance of the net wins without bias, and noise can
-    make it indefinite. Of nets less expected ones nothing but noise is left in the mean. For a
-    number of ties only the variance is known, and the entries beside it mean nothing.
+    Let q_ij be the sums of (net_i - net_j)^2 and C the centring matrix. The sum of net net' is then
+    -C q C / 2. Minus the part explained by the mean, it is an unbiased estimate of the covariance
+    of the net wins, which noise can make indefinite. If expected net wins were subtracted before
+    the release, the mean contains noise only. For the number of ties only the variance is released;
+    the other entries of its row and column have no meaning.
     """
     n = release.design.nobs
     released = _unit(release) * release.parts[DEPENDENCE].values
@@ -147,7 +151,7 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     total = -0.125 * centred(centred(squares + squares.T).T)
     if equations.tied:
         total[-1, -1] = released[-1]
-    if (matching := equations.matching) is not None:  # what the fit of beta takes, and adds
+    if (matching := equations.matching) is not None:  # include the effect of fitting beta
         mean = equations.function.mean(equations.linear.predict(b))
         total += matching.covariance(mean)
         total -= replace(matching, slopes=np.zeros_like(mean)).covariance(mean)
@@ -158,7 +162,7 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
 
 
 def _unit(release: Release) -> float:
-    """Return what one lattice step of the released second moments stands for."""
+    """Return the size of one lattice step of the released second moments."""
     return release.parts[DEPENDENCE].step * release.found.get(RESIDUAL, 1.0) ** 2
 
 
@@ -167,12 +171,13 @@ def floored_moments(
 ) -> FloatArray:
     """Return :func:`second_moments`, in no direction less than under independent answers.
 
-    How ties T go with half net wins s is not known. What estimates take from the scores is, to
-    first order, s - u T for worths and T - h's for lambda, with u and h from the information. The
-    covariance of the first is no more than (1 + k) Cov s + (1 + 1/k) u u' Var T for any k > 0, here
-    that of the least trace, and the variance of the second no more than (sd h's + sd T)^2 (Cauchy
-    and Schwarz). The scores returned give them just these, and no covariance between them: so all
-    statements on worths are valid together, and one on lambda by itself.
+    The covariance of the ties T and half the net wins s is not released. To first order, the
+    estimates depend on the scores by s - u T for worths and by T - h's for lambda, where u and h
+    follow from the information. By the Cauchy-Schwarz inequality the covariance of s - u T is at
+    most (1 + k) Cov s + (1 + 1/k) u u' Var T for any k > 0; the k that gives the least trace is
+    used. The variance of T - h's is at most (sd h's + sd T)^2. The returned covariance gives both
+    exactly these bounds, and no covariance between them. Statements on worths are therefore valid
+    simultaneously, and a statement on lambda is valid separately.
     """
     measured = second_moments(equations, release, b)
     if not equations.tied:
@@ -194,10 +199,10 @@ def floored_moments(
 
 
 def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
-    """Return a covariance as measured, in no direction less than `least`.
+    """Return the measured covariance, in no direction less than `least`.
 
-    A direction that varies less is set to vary as under `least`, so that noise cannot make a
-    variance negative; this can only widen an interval.
+    In a direction with less variance than under `least` the variance is set to that value. Noise
+    then cannot make a variance negative, and intervals can only become wider.
     """
     values, vectors = spectrum(least)
     # in coordinates in which `least` is the identity, no eigenvalue may be below 1
@@ -212,7 +217,7 @@ def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
 def single_contrasts(
     equations: ScoreEquations, release: Release, b: FloatArray
 ) -> SecondMoments | None:
-    """Return what second moments of pairs say of single contrasts, None where none are released.
+    """Return second moments for tests of single contrasts; None if none were released by pair.
 
     A combination a of half net wins has the variance -sum over pairs of a_i a_j q_ij / 4.
     """
@@ -233,9 +238,10 @@ def moments_by_block(
 ) -> Iterator[tuple[slice, FloatArray, FloatArray, FloatArray]]:
     """Yield runs of edges that one respondent can have answered, with their released moments.
 
-    Sums over respondents of products of outcomes z with each other, with how often the edge was
-    answered, n, and of these. Outcomes are y, or where ties have a parameter y and then ties t.
-    Votes of reports enter over the gain of the response, which has the mean of the answer.
+    The moments are sums over respondents of products of outcomes z with each other, of outcomes
+    with the number of answers n to an edge, and of these numbers with each other. The outcomes are
+    y; if ties have a parameter, y is followed by the ties t. Votes of local reports are divided by
+    the gain of the randomised response, and then have the mean of the answer.
     """
     names = MOMENTS + TIE_MOMENTS * equations.tied
     start = 0
@@ -259,18 +265,19 @@ def moments_by_block(
 
 
 def _gain(release: Release) -> float:
-    """Return the mean of a report of an answer of 1; an answer itself is its own report."""
+    """Return the mean of a local report of an answer of 1; it is 1 without randomised response."""
     return float(release.plan.settings.get(GAIN, 1.0))
 
 
 def cluster_moments(
     equations: ScoreEquations, release: Release, b: FloatArray, function: ScoreFunction
 ) -> FloatArray:
-    """Return n / (n - 1) times the sum of score times score over respondents, by pair moments.
+    """Return the cluster-robust covariance of the scores from moments by pair, shape (p, p).
 
-    A respondent's score is the sum of half their net wins less expected, times the function's
-    weights, and of their ties less expected; the moments come in blocks of edges that one
-    respondent can have answered.
+    This is n / (n - 1) times the sum over respondents of the outer product of their scores. A
+    respondent's score is half the net wins minus their expectation, times the weights of the
+    function; for ties it is the number of ties minus its expectation. The moments come in blocks of
+    edges that one respondent can have answered.
     """
     t = equations.linear.predict(b)
     total = np.zeros((len(b), len(b)))
@@ -286,10 +293,10 @@ def cluster_moments(
     for part, zz, zn, nn in moments_by_block(equations, release):
         rows = half[part, None] * worths.rows(part)
         expected = mean[:, part].ravel()
-        if equations.tied:  # ties stand below the outcomes y
+        if equations.tied:  # ties follow the outcomes y
             zero = np.zeros((len(rows), 1))
             rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
-        # the sum over respondents of products of outcomes z less expected ones, n mean
+        # the sum over respondents of products of outcomes z minus their expectation, n mean
         cross = np.tile(zn, len(mean)) * expected
         both = np.tile(nn, (len(mean), len(mean))) * np.outer(expected, expected)
         meat = zz - cross - cross.T + both
@@ -300,19 +307,20 @@ def cluster_moments(
 def with_tie_floor(
     equations: ScoreEquations, release: Release, b: FloatArray, scores: FloatArray
 ) -> FloatArray:
-    """Return scores of so much variance that lambda has what was released of its own.
+    """Return the covariance of the scores, raised to the variance that lambda may have.
 
-    Given their covariance with the largest design effect D. That of lambda was compared by a larger
-    variance than that of independent answers, f times (:func:`privrank.mechanisms.tallies.
-    round_directions`), so that its design effect is only known to be at most f D; and, as of all
-    sums, no more than the answers of a respondent. Where the same people tie it is lambda that D
-    belongs to, and what noise took from D no other contrast makes up for: so D counts with half the
-    standard error of its noise. Added is the part of the covariance that goes with lambda:
-    contrasts of worths, which hardly do, stay nearly as they are.
+    `scores` is the covariance under the largest design effect D. For the comparison with other
+    contrasts, the variance of lambda under independent answers was multiplied by f
+    (:func:`privrank.mechanisms.tallies.round_directions`). The release therefore bounds the design
+    effect of lambda by f D only, and, like every design effect, by the number of answers of a
+    respondent. If the same respondents declare most ties, D is the design effect of lambda itself.
+    No other contrast then compensates for noise that lowers D, so half the standard error of this
+    noise is added to D. Only the part of the covariance along lambda is raised; contrasts of
+    worths, which have little of it, change little.
     """
     effect = released_effect(release)
     most = release.design.sensitivity.effective_rows
-    # coverage at nominal .95 is then .948 and more for any noise of Laplace and every D up to 15
+    # coverage at nominal 0.95 is then at least 0.948 for any Laplace noise and every D up to 15
     own = (effect + 0.5 * effect_error(release)) * release.found[TIE_FLOOR]
     more = max(min(own, most) / effect, 1.0) - 1.0
     direction = equations.linear.inverse(equations.information(b))[-1]
@@ -329,17 +337,18 @@ class Directions:
     ----------
     weights : ndarray, shape (contrasts, kinds, m + 1)
         Weights of the net wins of the items, and of the items named first, by combination of
-        covariate values. Where ties have a parameter the last weights are of the number of ties,
-        and the last contrast is that parameter.
+        covariate values. If ties have a parameter, the last weights belong to the number of ties,
+        and the last contrast is this parameter.
     independent : ndarray, shape (contrasts,)
         Variance of the weighted sum if all answers were independent.
     explained : ndarray, shape (contrasts,)
-        What the means of respondents' nets add to the sum of their squares.
+        The part of the sum of squares that is explained by the mean net wins of respondents.
     units : ndarray, shape (kinds,)
-        How many respondents have each combination of covariate values at most.
+        Upper bound of the number of respondents with each combination of covariate values.
     others : float
-        How many times the largest of their design effects that of other contrasts can be: 2 where
-        differences are left out, as the variance of a difference is at most twice the sum of both.
+        Upper bound of the design effects of all other contrasts, as a multiple of the largest of
+        these. It is 2 if differences are left out, because the variance of a difference is at most
+        twice the sum of the two variances.
     """
 
     weights: FloatArray
@@ -354,11 +363,11 @@ def contrast_directions(
 ) -> Directions:
     """Return the directions of all contrasts that a result prints or tests.
 
-    Given the fit and its map from scores to coefficients. Directions are those of the shown
-    coefficients, and of each column of the model matrix and of each group all worths and all
-    differences of two. Without covariates they are also those of all win rates and their
-    differences, which :class:`privrank.PrivateTopK` compares. Of many items, or combinations of
-    covariate values, differences are left out.
+    `b` is the fit and `response` its map from scores to coefficients. The contrasts are the shown
+    coefficients and, for each column of the model matrix and each group, all worths and all
+    differences of two worths. Without covariates, all win rates and their differences are added,
+    which :class:`privrank.PrivateTopK` compares. With many items, or many combinations of covariate
+    values, differences are left out.
     """
     design = release.design
     facts = equations.covariates
@@ -378,7 +387,7 @@ def contrast_directions(
             *(pairs @ groups[k : k + m] for k in range(0, len(groups), m)),
             np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
         ]
-    # exactly zero where nothing is identified: directions are brought to one length
+    # exactly zero where nothing is identified, because directions are scaled to one length later
     scores = product(equations.components.within(np.vstack(rows)), response)
     if facts is None:
         known = equations.components.together
@@ -390,7 +399,7 @@ def contrast_directions(
     if equations.tied:
         scores = np.vstack((scores, response[-1]))
     weights = _by_kind(design, equations, scores)
-    # nets are the scores of the matching loss, whichever the fit has
+    # net wins are the scores of the matching loss, whichever loss the fit uses
     function = ScoreFunction(release.link, ties=equations.tied)
     independent = 4.0 * quadratic(scores, independent_scores(equations, release, b, function))
     explained = _explained(equations, release, b, scores, weights)
@@ -399,9 +408,9 @@ def contrast_directions(
 
 
 def expected_answers(release: Release, b: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-    """Return the expected outcome, wins less losses, of each item against each other.
+    """Return the expected outcome (wins minus losses) of each item against each other item.
 
-    And how probable a tie is, where ties have a parameter.
+    If ties have a parameter, the probabilities of ties are the second value; if not, it is None.
     """
     worths = b[: len(release.design.items)]
     apart = worths[:, None] - worths
@@ -412,7 +421,7 @@ def expected_answers(release: Release, b: FloatArray) -> tuple[FloatArray, Float
 
 
 def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:
-    """Return weights of net wins by kind and item, given those of the scores."""
+    """Return weights of net wins by kind and item, given the weights of the scores."""
     facts = equations.covariates
     m = len(design.items)
     if facts is None:
@@ -438,14 +447,16 @@ def _explained(
     scores: FloatArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """Return what mean nets, less expected ones where these vary, add to sums of squares, or less.
+    """Return a lower estimate of the part of sums of squares that mean net wins explain.
 
-    With groups by group, at the released net wins of each and the most units it can have; else as
-    if all respondents had one mean, which explains less than their own.
+    If expected net wins vary between respondents, they are subtracted first. With groups the part
+    is computed by group, from the released net wins of the group and the largest number of units
+    that it can have. In all other cases all respondents are given one mean, which explains less
+    than their own means.
     """
     facts = equations.covariates
     n = release.design.nobs
-    left = release.design.varied  # then the fit left nothing but noise of what it expects
+    left = release.design.varied  # then the mean of the residuals is noise only
     if left or facts is None or facts.bounds or equations.ordered or NET not in release.parts:
         noise = quadratic(scores, equations.noise_covariance(b))
         more = noise if left else np.maximum((scores @ equations.score) ** 2 - noise, 0.0)
@@ -457,7 +468,7 @@ def _explained(
     sums = np.einsum("csi,si->cs", weights[:, :, :m], net)
     centred = weights[:, :, :m] - weights[:, :, :m].mean(axis=2, keepdims=True)
     variance = 4.0 * equations.by_item.score_variance * (centred**2).sum(axis=2)
-    if equations.tied:  # released for all groups together: those of each as the fit expects them
+    if equations.tied:  # released for all groups together; split by their expectation at the fit
         tied = scores_by_pattern(equations, b)[:, -1]
         of_kinds = weights[:, :, m] * np.bincount(facts.kinds, tied)
         sums = sums + of_kinds
@@ -467,10 +478,12 @@ def _explained(
 
 
 def _most_units(equations: ScoreEquations, design: Design, errors: float) -> FloatArray:
-    """Return how many units each combination of covariate values has at most, at least 1.
+    """Return upper bounds of the units with each combination of covariate values, at least 1.
 
-    Their numbers where they are public. Else all but those that the released answers of the other
-    groups take, so many standard errors of noise off, as nobody gives more than `rows`.
+    If the numbers are public, they are returned. In all other cases the bound is the number of all
+    units minus the units that the other groups must have at least. That number follows from their
+    released answers, lowered by `errors` standard errors of the noise, because no unit gives more
+    than `rows` answers.
     """
     facts = equations.covariates
     if facts is not None and len(facts.units):
@@ -486,19 +499,19 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The answers of respondents as moments by pair: without privacy, or of their reports.
+    """The answers of respondents as moments by pair, for exact answers or for local reports.
 
-    Where answers are known the design effect of a combination of scores is 1 + X / I: I is the
-    variance of independent answers, and X the sum over respondents of the products of any two
-    different answers less what is expected of each. An answer's own square is not part of X, so
-    that what is expected of it does not depend on itself.
+    If answers are known, the design effect of a combination of scores is 1 + X / I. Here I is the
+    variance under independent answers. X is the sum over respondents of the products of the
+    residuals of any two different answers, where a residual is the answer minus its expectation.
+    The squares of single residuals are not part of X, so no answer is compared with itself.
 
     Parameters
     ----------
     equations : ScoreEquations
         The release, read as score equations.
     release : Release
-        The release, which holds the moments.
+        The release that contains the moments.
     """
 
     equations: ScoreEquations
@@ -529,7 +542,7 @@ class Clusters:
                 weights = np.hstack((weights, tie[:, part]))
             total += quadratic(weights, zz) + quadratic(q, nn)
             total -= 2.0 * ((weights @ zn) * q).sum(axis=1)
-        if BY_PAIR not in self.release.parts:  # an archive of before: squares as expected
+        if BY_PAIR not in self.release.parts:  # an older archive: use the expected squares
             return total, self._variances(along, t).sum(axis=1)
         net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
         gain = _gain(self.release)
@@ -547,13 +560,14 @@ class Clusters:
         t : ndarray, shape (rows, edges)
             Predictors at which residuals are taken.
         factor : float
-            What X is multiplied by: n / (n - 1) at a fit, from which residuals are smaller.
+            Factor of X: n / (n - 1) at a fit, because residuals from a fit are smaller.
 
         Returns
         -------
         ndarray, shape (rows,)
-            At least 1, and at most what answers of these variances allow: by Cauchy and
-            Schwarz the sum over respondents of the squared sums of standard deviations, over I.
+            At least 1, and at most the largest value for answers of these variances. By the
+            Cauchy-Schwarz inequality this is the sum over respondents of the squared sums of
+            standard deviations, divided by I.
         """
         by_pair = self._variances(along, t)
         independent = np.maximum(by_pair.sum(axis=1), 1e-300)
@@ -574,7 +588,8 @@ class Clusters:
     def spread(self, t: FloatArray) -> FloatArray:
         """Return the variance of each edge's score of independent answers at predictors t.
 
-        A tie that counts as half a win takes a quarter off, down to what the mean allows.
+        Each tie that counts as half a win lowers the variance by 1/4, down to the least variance
+        that is possible with this mean.
         """
         facts = self.equations
         count = self.equations.pairs.count
@@ -588,7 +603,7 @@ class Clusters:
         return np.asarray(answers * facts.fitted.weight(t) ** 2)
 
     def _variances(self, along: FloatArray, t: FloatArray) -> FloatArray:
-        """Return by pair the variances of combinations of scores of independent answers."""
+        """Return the variances of combinations of scores by pair, under independent answers."""
         by_edge = along**2 * self.spread(t)
         by_pair = by_edge.reshape(len(along), -1, len(self.equations.pairs.count))
         return np.asarray(by_pair.sum(axis=1))

@@ -1,13 +1,15 @@
-"""Noisy score equations of a model of paired comparisons, as a release is read. Sees no data.
+"""Noisy score equations of a model of paired comparisons, computed from a release.
 
-Scores are in wins. Without covariates they read ``sum_j n_ij (F(theta_i - theta_j) - 1/2) +
-gamma theta_i = net_i / 2``, so noise on `net` enters halved. With covariates row r of the released
-statistic is the sum of basis times net wins, and the model matrix is basis times weights. So the
-score of column k is weights_k' statistic, on the item basis, halved. Noise follows by the same map.
-Under a log-loss that is no matching loss the scores are another function of the worths
+Scores are measured in wins. Without covariates the equations are
+``sum_j n_ij (F(theta_i - theta_j) - 1/2) + gamma theta_i = net_i / 2``, so noise on `net` enters
+halved. With covariates row r of the released statistic is the sum of basis times net wins, and the
+model matrix is basis times weights. The score of column k is therefore half of weights_k'
+statistic, on the item basis. The noise is transformed by the same map. For a log-loss that is not a
+matching loss the scores are another function of the worths
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
 
-A release is these scores and its noise terms (:mod:`privrank.bradley_terry.noiseterm`).
+The equations consist of these scores and of noise terms (:mod:`privrank.bradley_terry.noiseterm`).
+This module has no access to the data.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _NO_NOISE = NoiseTerm(DiscreteLaplace(0.0), 2.0, 1, np.full((1, 1), 0.5))
 
 @dataclass(frozen=True, eq=False)
 class ScoreEquations:
-    """Noisy scores of the coefficients b, the comparisons behind them, and their noise.
+    """Noisy scores of the coefficients b, the comparisons that they are based on, and their noise.
 
     Without covariates the coefficients are the worths.
 
@@ -44,7 +46,7 @@ class ScoreEquations:
     items : int
         Number of items m.
     score : ndarray, shape (p,)
-        Noisy scores; those of worths are made to sum to zero.
+        Noisy scores; the scores of worths are centred to sum to zero.
     pairs : PairCounts
         Comparisons per pair used in the fit, with covariates per pattern and pair.
     linear : LinearPredictor
@@ -52,24 +54,26 @@ class ScoreEquations:
     function : ScoreFunction
         How the scores depend on the worths.
     components : Components
-        The items between which comparisons are known of, and what these identify.
+        The connected components of the items, and the coefficients that they identify.
     covariates : Covariates or None
         The model matrix.
     terms : mapping of str to NoiseTerm
         The noise of each part of the release that moves the scores.
     surplus : ndarray
-        By how much the comparisons of each cell are larger than released; 0 if they are not.
+        Number of comparisons of each cell in `pairs` minus the released number.
     group_answers : ndarray
-        Comparisons of each group of respondents, as released and at least one; else empty.
+        Released numbers of comparisons of the groups of respondents, at least one each; empty if
+        none were released.
     random_pairs : bool
-        Whether pair counts are expectations, so that the score also varies with who met whom.
+        Whether pair counts are expectations. The scores then vary with the pairs as well.
     matching : Matching or None
-        Who met whom, where the pair counts follow from those of items.
+        The matching of opponents, if the pair counts follow from the counts of the items.
     response : ndarray
-        What responses add to the variance of each edge's score, and ties take off; may be empty.
+        Change of the variance of each edge's score due to randomised responses, which increase it,
+        and ties, which lower it; may be empty.
     answers : tuple of ndarray or None
-        Wins and losses of each edge's first item, known exactly: then the coefficients are fitted
-        to them by maximum likelihood.
+        Exact wins and losses of each edge's first item, if they are known. The coefficients are
+        then fitted to them by maximum likelihood.
     """
 
     items: int
@@ -103,7 +107,7 @@ class ScoreEquations:
         return self.covariates is not None and self.covariates.ordered
 
     def by_edge(self, cells: AnyArray) -> AnyArray:
-        """Return numbers by cell, or one for all, for the edges of the linear predictor."""
+        """Return numbers by cell, or a single number, for the edges of the linear predictor."""
         return np.tile(np.broadcast_to(cells, len(self.pairs.count)), 3) if self.tied else cells
 
     @property
@@ -113,17 +117,17 @@ class ScoreEquations:
 
     @property
     def released(self) -> FloatArray:
-        """Comparisons of each cell as they were released, also where noise put them below 0."""
+        """Released comparisons of each cell, including numbers that noise has made negative."""
         return np.asarray(self.pairs.count - self.surplus)
 
     def information(self, b: FloatArray) -> FloatArray:
-        """Return the slope of the mean scores by the coefficients, shape (p, p)."""
+        """Return the derivative of the mean scores by the coefficients, shape (p, p)."""
         return self.linear.information(self.count * self.fitted.curvature(self.linear.predict(b)))
 
     def spread(self, t: FloatArray, function: ScoreFunction | None = None) -> FloatArray:
         """Return the variance of each edge's score of independent answers at predictors t.
 
-        With responses at least what E(y^2) >= |E(y)| leaves.
+        With randomised responses it is at least the bound that follows from E(y^2) >= |E(y)|.
         """
         function = function or self.function
         exact = np.asarray(self.count * function.variance(t))
@@ -149,7 +153,7 @@ class ScoreEquations:
 
     @property
     def by_item(self) -> NoiseTerm:
-        """The noise of the scores of items, each half a number of it, or half of two."""
+        """The noise of the scores of items; each score contains half of one or two numbers."""
         parts = (part for part in (NET, SIDES, WORTHS) if part in self.terms)
         return self.terms.get(next(parts, ""), _NO_NOISE)
 
@@ -159,15 +163,15 @@ class ScoreEquations:
 
     @property
     def count_variance(self) -> float:
-        """Error variance of each released pair count; with covariates of their sum over cells."""
+        """Error variance of each released pair count, summed over cells if there are covariates."""
         return self.variance(PAIR_COUNTS) + 2.0 * self.variance(WINS)
 
     def noise_covariance(
         self, b: FloatArray, terms: Sequence[NoiseTerm] | None = None
     ) -> FloatArray:
-        """Return the covariance of the scores by noise, shape (p, p), at coefficients b.
+        """Return the covariance of the scores due to noise at coefficients b, shape (p, p).
 
-        That of some terms, or of all but those that are beside it.
+        `terms` are the included terms, by default all terms that are simulated.
         """
         if terms is None:
             terms = [term for term in self.terms.values() if not term.beside]
@@ -186,9 +190,10 @@ class ScoreEquations:
         fit: FloatArray,
         generator: np.random.Generator,
     ) -> FloatArray:
-        """Draw errors of the scores by noise, shape (draws, p), at coefficients b.
+        """Draw errors of the scores due to noise at coefficients b, shape (draws, p).
 
-        Without covariates these are public draws for the items in the order of the worths of a fit.
+        Without covariates the draws are public and are assigned to the items in the order of the
+        worths of a fit.
         """
         mean = cache(lambda: self.mean_scores(b))  # once, if any term enters through counts
         plain = self.covariates is None
@@ -200,9 +205,9 @@ class ScoreEquations:
         return errors
 
     def count_noise(self, along: FloatArray, predictors: FloatArray) -> FloatArray:
-        """Return what errors of pair counts add to variances of combinations of scores.
+        """Return the part of variances of combinations of scores due to errors of pair counts.
 
-        Given those by edge, shape (rows, edges), and predictors.
+        `along` are the weights of the scores by edge, shape (rows, edges).
         """
         by_edge = along * self.function.mean(predictors)
         rows = by_edge.reshape(len(along), -1, len(self.pairs.count)).sum(axis=1)
@@ -214,23 +219,23 @@ class ScoreEquations:
 
 
 def scores_by_pattern(facts: ScoreEquations, b: FloatArray) -> FloatArray:
-    """Return the expected scores of all comparisons, by pattern of covariates, (patterns, p)."""
+    """Return the expected scores of all comparisons by covariate pattern, shape (patterns, p)."""
     pattern = facts.by_edge(facts.pairs.first // facts.items)
     means = facts.function.mean(facts.linear.predict(b))
     return dense(facts.linear.scores_by(pattern, facts.count * means))
 
 
 def released_degrees(facts: ScoreEquations) -> FloatArray:
-    """Return the comparisons each item takes part in, as released; without covariates."""
+    """Return the released number of comparisons of each item, for models without covariates."""
     return (facts.linear.worths or facts.linear).sizes(facts.released)
 
 
 def degree_error(facts: ScoreEquations) -> float:
-    """Return the standard deviation of the noise of those; 0 where these are public."""
+    """Return the standard deviation of the noise of these numbers; 0 if they are public."""
     pairs = (facts.items - 1) * facts.count_variance
     return math.sqrt(pairs if facts.matching is None else facts.matching.variance)
 
 
 def released_total(facts: ScoreEquations) -> float:
-    """Return the comparisons in all, as released; where noise has left fewer than one, one."""
+    """Return the released total number of comparisons, at least one."""
     return max(float(facts.released.sum()), 1.0)

@@ -1,4 +1,4 @@
-"""Errors of scores: sampling error plus noise by its exact distribution. Sees no data."""
+"""Distributions of the errors of scores: sampling error plus noise. No access to the data."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from privrank.util.arrays import FloatArray, batches
 from privrank.util.solvers import quadratic
 
 _GROUPS = 64
-"""Groups of draws of alike size that stand for the noise of one number."""
+"""Number of groups of draws of similar size that represent the noise of one number."""
 
 _FAR = 120
 _FINE = 4
-"""Sizes that stand for the largest draws, and how many of them halve the probability beyond."""
+"""Number of sizes that represent the largest draws, and number per halving of the tail."""
 
 _KNOWN = 1e9
-"""Degrees of freedom from which a variance counts as known."""
+"""Degrees of freedom from which a variance is treated as known."""
 
 _BLOCK = 2**21
-"""Numbers that are held at a time."""
+"""Largest number of array entries in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SecondMoments:
-    """The covariance of scores as second moments released with noise show it.
+    """The covariance of scores as estimated by second moments that were released with noise.
 
-    A contrast varies as measured, but no less than if answers were independent. Taken for each
-    contrast alone this adds less than a covariance that is no less in any direction.
+    The variance of a contrast is the measured one, but at least the variance under independent
+    answers. Applying this bound to each contrast separately adds less variance than a covariance
+    that satisfies it in every direction.
 
     Parameters
     ----------
     measured : ndarray, shape (p, p)
-        Unbiased estimate of the covariance of the scores, which noise can make indefinite. How the
-        number of ties goes with the others is not measured.
+        Unbiased estimate of the covariance of the scores, which noise can make indefinite. The
+        covariance of the number of ties with the other scores is not measured.
     least : ndarray, shape (p, p)
-        The covariance if answers were independent.
+        The covariance under independent answers.
     noise : float
         Variance of the noise of the product of two items' scores.
     tied : bool
@@ -52,11 +53,11 @@ class SecondMoments:
     tied: bool = False
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of combinations of the scores, and those of their errors.
+        """Return the variances of combinations of scores, and the variances of their errors.
 
-        For half net wins a and the number of ties T, a'net / 2 + c T varies by no more than
-        (sd a'net / 2 + |c| sd T)^2, whatever their correlation. Errors of both variances are
-        carried to that by its slopes.
+        For weights a of half the net wins and c of the number of ties T, the variance of
+        a'net / 2 + c T is at most (sd a'net / 2 + |c| sd T)^2, whatever their correlation. The
+        errors of both variances are propagated to this bound by its derivatives.
         """
         m = len(self.least) - self.tied
         items = weights[:, :m] - weights[:, :m].mean(axis=1, keepdims=True)
@@ -72,7 +73,7 @@ class SecondMoments:
         ties = max(float(self.measured[m, m]), float(self.least[m, m]), 1e-300)
         own = weights[:, m] ** 2
         both = (np.sqrt(np.maximum(variance, 0.0)) + np.sqrt(own * ties)) ** 2
-        # a tie counts as one score, a net win as half: its noise is 16 times that of products
+        # a tie has the score 1 and a net win 1/2, so its noise is 16 times the noise of products
         relative = side / np.maximum(variance, 1e-300) + 16.0 * self.noise * own / ties
         return both, both * relative
 
@@ -87,10 +88,11 @@ def error_pvalues(
 ) -> FloatArray:
     """Return two-sided p-values of errors of signed sizes, shape (rows,).
 
-    They have sampling errors, and noise as a mixture of sizes of either sign. Twice the tail on
-    that side. The larger of two tails counts: that of normal sampling errors, and that of such as
-    have their skewness, too (Pearson's type III). Where variances are estimated a size counts as
-    the normal quantile that is as probable as its t quantile.
+    The errors are sampling errors plus noise, a mixture of sizes of either sign. The p-value is
+    twice the tail probability on the side of the error. Two tails are computed, one for normal
+    sampling errors and one for sampling errors with the given skewness (Pearson's type III), and
+    the larger one is used. If variances are estimated, a size is treated as a t quantile and
+    replaced by the normal quantile with the same tail probability.
 
     Parameters
     ----------
@@ -105,7 +107,7 @@ def error_pvalues(
     skewness : ndarray, shape (rows,)
         Skewness of the sampling errors.
     df : ndarray, shape (rows,), or float
-        Degrees of freedom with which the whole variance is known, infinite where it is given.
+        Degrees of freedom of the whole variance, infinite if the variance is given.
     """
     total = np.sqrt(variance + noise**2 @ share)
     x = total * to_normal(np.abs(size) / total, df)
@@ -123,26 +125,29 @@ class ScoreErrors:
     sampling : ndarray, shape (p, p)
         Covariance of the sampling errors.
     beside : ndarray, shape (p, p)
-        Covariance of other normal errors, such as those of comparisons by group.
+        Covariance of other normal errors, such as errors of comparisons by group.
     noise : ndarray, shape (draws, p), or None
-        Draws of the noise, from a public counter seed; None where there is none.
+        Draws of the noise, from a public counter seed; None if there is no noise.
     df : float
-        Degrees of freedom with which the covariance was estimated, infinite where it is known.
+        Degrees of freedom of the estimated covariance, infinite if the covariance is known.
     moments : SecondMoments, optional
-        What is known of single contrasts, where that is more than `sampling` says of all together.
+        Second moments for single contrasts, if they are more precise than `sampling`, which is
+        valid for all contrasts simultaneously.
     effect_error, most_effect : float
-        Of a released design effect in `sampling` the relative standard error by its noise, and how
-        many times larger it can be.
+        Relative standard error of a released design effect in `sampling`, due to its noise, and
+        the ratio of its ceiling to it.
     whole_df : float
-        Degrees of freedom with which whole variances are known at most, noise included: those of
-        the contrasts that show the scatter of items about their covariates, else infinite.
+        Upper bound of the degrees of freedom of whole variances, noise included. It is the number
+        of contrasts from which the scatter of items about their covariates is estimated, and
+        infinite without item covariates.
 
     Notes
     -----
-    **Noise.** Tails of sampling errors plus noise are averages over the draws. These are averaged
-    within groups of alike size, in the mean square, but for the largest. The largest decide the far
-    tail, where simultaneous statements look, and stand for an exponential one of their mean excess,
-    as all noise here has such a tail or a lighter one. Noise is symmetric, so sizes will do.
+    **Noise.** Tail probabilities of sampling errors plus noise are averages over the draws. Except
+    for the largest draws, draws of similar size are combined and replaced by their root mean
+    square. The largest draws determine the far tail, which simultaneous statements need. They are
+    replaced by an exponential tail with their mean excess, because all noise here has such a tail
+    or a lighter one. The noise is symmetric, so only its absolute sizes are stored.
     """
 
     sampling: FloatArray
@@ -155,7 +160,7 @@ class ScoreErrors:
     whole_df: float = math.inf
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sampling variances by row of `weights`, and the variances of their errors."""
+        """Return sampling variances by row of `weights`, and the variances of their errors."""
         if self.moments is not None:
             variance, side = self.moments.variances(weights)
         else:
@@ -168,9 +173,9 @@ class ScoreErrors:
     ) -> FloatArray:
         """Return the degrees of freedom of total variances, of which a part is not noise.
 
-        By Satterthwaite's rule, given those of the part: from the relative variance of what is
-        known of them, over two, by respondents whose number is finite and by noise on what shows
-        their dependence. No more than `whole_df`.
+        They follow from Satterthwaite's rule. `df` are the degrees of freedom of the part that is
+        not noise, `normal`, due to the finite number of respondents. `side` is the variance of its
+        error due to noise on the released dependence. The result is at most `whole_df`.
         """
         lost = 0.5 * side / total / total + (normal / total) ** 2 / df
         return np.asarray(np.minimum(1.0 / np.maximum(lost, 1e-300), min(self.whole_df, _KNOWN)))
@@ -190,11 +195,11 @@ class ScoreErrors:
             drawn = np.sort(np.abs(weights[rows] @ self.noise.T), axis=1)
             body = drawn[:, : draws - last]
             tail = drawn[:, draws - last :]
-            # draws of alike size stand together, by their mean square
+            # combine draws of similar size by their mean square
             sums = np.add.reduceat(body**2, starts, axis=1)
             sizes[rows, : len(starts)] = np.sqrt(sums / (share[: len(starts)] * draws))
-            # the largest stand for an exponential tail of their mean excess, in equal steps of the
-            # logarithm of the probability beyond
+            # replace the largest by an exponential tail with their mean excess, in equal steps of
+            # the logarithm of the tail probability
             excess = (tail - body[:, -1:]).mean(axis=1, keepdims=True)
             steps = math.log(2.0) * (halvings + 0.5 / _FINE)
             sizes[rows, len(starts) :] = body[:, -1:] + excess * steps
@@ -202,11 +207,11 @@ class ScoreErrors:
 
 
 def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
-    """Return the normal quantile that is as probable as a t quantile, for sizes above 0."""
+    """Return the normal quantiles with the tail probabilities of positive t quantiles."""
     if np.isinf(df).all():
         return size
     known = np.minimum(df, _KNOWN)
-    # where a tail is too small for a number, by its logarithm to first order
+    # if a tail underflows, use its logarithm to first order
     tail = stdtr(known, -size)
     far = np.sqrt(known * np.log1p(size**2 / known))
     normal = np.where(tail > 1e-290, -ndtri(np.maximum(tail, 1e-300)), far)
@@ -214,7 +219,7 @@ def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
 
 
 def from_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
-    """Return the t quantile that is as probable as a normal quantile, for sizes above 0."""
+    """Return the t quantiles with the tail probabilities of positive normal quantiles."""
     if np.isinf(df).all():
         return size
     return np.asarray(-stdtrit(df, np.maximum(ndtr(-size), 1e-300)))

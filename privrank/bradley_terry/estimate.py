@@ -1,7 +1,7 @@
-"""One fit of a release, and the covariance of what it estimates.
+"""The fit of a release, and the covariance of its estimates.
 
-How far estimates are shrunk, by the prior on worths and the ridge that balances it with the noise,
-comes from public numbers alone, so that planning uses the same.
+The shrinkage of the estimates, by the prior on worths and the ridge that balances it with the
+noise, depends on public numbers only. Planning uses the same shrinkage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from privrank.util.arrays import FloatArray, immutable, readonly, readonly_copy
 from privrank.util.solvers import dense, product, pseudo_inverse
 
 _SURPLUS_STEPS = 3
-"""Fits after which comparisons that are too many have been taken off again."""
+"""Number of fits that correct for comparisons in excess of their released numbers."""
 
 
 @immutable
@@ -48,9 +48,10 @@ class WorthEstimate:
     corrected : bool
         Whether the bias of the ridge is corrected.
     converged : bool
-        Whether the fits ended by the rule of :func:`privrank.bradley_terry.fit.minimise`.
+        Whether the fits met the stopping rule of :func:`privrank.bradley_terry.fit.minimise`.
     infinite : bool
-        Whether a fit without a penalty was asked for and is not finite; it has the automatic one.
+        Whether a fit without a penalty was requested and is not finite. The automatic penalty is
+        then used.
     """
 
     first: FloatArray
@@ -67,7 +68,7 @@ class WorthEstimate:
                 object.__setattr__(self, name, readonly_copy(value, np.float64))
 
     def worths_ridge(self, design: Design) -> Ridge:
-        """Return the ridge of worths, one number where there are no covariates."""
+        """Return the ridge of worths, a single number if there are no covariates."""
         if isinstance(self.ridge, np.ndarray) and design.covariates is None:
             return float(self.ridge[0, 0])
         return self.ridge
@@ -77,8 +78,9 @@ class WorthEstimate:
 class Covariance:
     """Covariance of the coefficients, split into sampling and privacy noise.
 
-    Coefficients move with the scores by a linear map R, so that a covariance S of the scores gives
-    them R S R'. Of many items the halves R S are enough for standard errors.
+    Coefficients move with the scores by a linear map R. A covariance S of the scores therefore
+    gives the coefficients the covariance R S R'. With many items only the halves R S are computed,
+    which are enough for standard errors.
 
     Parameters
     ----------
@@ -89,10 +91,10 @@ class Covariance:
     sampled, noisy : ndarray, shape (p, p)
         R times the covariances of sampling error and of noise.
     alone : ndarray, shape (p, p), or float
-        `sampled` as it would be if all answers were independent, or how many times that it is.
+        `sampled` under independent answers, or the ratio of `sampled` to it.
     scattered : ndarray, shape (p, p), or float
-        Covariance of the scores by items that are not where their covariates put them, a third part
-        (:mod:`privrank.bradley_terry.inference`).
+        Third part of the covariance of the scores, due to deviations of items from the values that
+        their covariates predict (:mod:`privrank.bradley_terry.inference`).
     """
 
     response: FloatArray
@@ -104,17 +106,17 @@ class Covariance:
 
     @cached_property
     def sampling(self) -> FloatArray:
-        """Covariance of the coefficients by sampling error."""
+        """Covariance of the coefficients due to sampling error."""
         return self._whole(self.sampled)
 
     @cached_property
     def privacy(self) -> FloatArray:
-        """Covariance of the coefficients by noise."""
+        """Covariance of the coefficients due to privacy noise."""
         return self._whole(self.noisy)
 
     @cached_property
     def independent(self) -> FloatArray:
-        """What the sampling part would be if all answers were independent."""
+        """The sampling part of the covariance under independent answers."""
         alone = self.alone
         return self._whole(alone if isinstance(alone, np.ndarray) else self.sampled / alone)
 
@@ -126,10 +128,10 @@ class Covariance:
         return self._whole(self.sampled + self.noisy + product(self.response, self.scattered))
 
     def _whole(self, half: FloatArray) -> FloatArray:
-        return readonly(product(half, self.response.T))  # read-only, as a reader may be given it
+        return readonly(product(half, self.response.T))  # read-only because users may receive it
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
-        """Return the variances of combinations of coefficients, one by row, given a half."""
+        """Return the variances of combinations of coefficients, one per row, given a half."""
         both = product(shown, half), product(shown, self.response)
         return np.asarray(np.einsum("ij,ij->i", *both))
 
@@ -141,16 +143,16 @@ def estimate(
     *,
     solver: Solver = "newton",
 ) -> WorthEstimate:
-    """Fit the coefficients: the ridge estimate, and once more to correct its bias.
+    """Fit the coefficients by ridge estimation, followed by a fit that corrects the bias.
 
     Parameters
     ----------
     equations : ScoreEquations
         The release, read as score equations.
     release : Release
-        The release; one of objective perturbation has its ridge estimate in it.
+        The release. A release of objective perturbation contains its ridge estimate.
     penalty : float or None
-        Multiple of the prior; None balances noise and shrinkage and corrects the bias.
+        Multiple of the prior. None balances noise and shrinkage and corrects the bias.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of the convex fits.
     """
@@ -175,9 +177,9 @@ def estimate(
         first = linear.centred(np.asarray(part.step * part.values))
     coefficients = first
     if corrected:
-        # the ridge once more, now towards the first estimate: to first order this adds back
-        # ridge H^-1 first, what the first ridge took, but with the curvature where it lands. Added
-        # back too, in a few steps, are comparisons that noise has put below 0 and a fit takes as 0
+        # apply the ridge again, towards the first estimate: to first order this adds ridge H^-1
+        # first, the bias of the first ridge, with the curvature at the new estimate. Then correct
+        # in a few steps for counts that noise has made negative and that the fit sets to 0
         back = target + ridge_product(ridge, first)
         surplus = equations.by_edge(equations.surplus)
         for _ in range(_SURPLUS_STEPS if equations.surplus.any() else 1):
@@ -200,9 +202,9 @@ def objective(equations: ScoreEquations) -> tuple[FloatArray, EdgeLoss]:
 
 
 def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
-    """Return a target of the fit with a number of ties that some tie parameter has.
+    """Return a target of the fit whose number of ties is possible for some tie parameter.
 
-    That is a number between 0 and the number of comparisons, neither included.
+    The number of ties is limited to values above 0 and below the number of comparisons.
     """
     total = float(equations.pairs.count.sum())
     if not equations.tied or 0.0 < target[-1] < total:
@@ -214,9 +216,11 @@ def _attainable(equations: ScoreEquations, target: FloatArray) -> FloatArray:
 def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
     """Return the linear map from scores to coefficients, shape (p, p).
 
-    Let G_1 and G_2 be the ridge Hessians at the ridge estimate and at the corrected one. Scores
-    move the first by R_1 = G_1^-1 and, when corrected, the next by G_2^-1 (I + ridge R_1 + K R_1),
-    and so on. K is the information of comparisons that are too many, if there are.
+    Let G_1 and G_2 be the ridge Hessians at the ridge estimate and at the corrected estimate. The
+    ridge estimate moves with the scores by R_1 = G_1^-1. The first corrected estimate moves by
+    G_2^-1 (I + ridge R_1 + K R_1). Each later one moves by the same formula, with the previous map
+    instead of R_1 in K R_1. K is the information of comparisons in excess of their released
+    numbers, if any.
     """
     linear = equations.linear
     b = fitted.coefficients
@@ -235,17 +239,18 @@ def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
 
 
 def _ridge_hessian(equations: ScoreEquations, ridge: Ridge, b: FloatArray) -> FloatArray:
-    # of worths also that of what is constant, which has no part in an inverse
+    # includes the ridge of constant worths, which the inverse ignores
     return equations.information(b) + ridge_product(ridge, np.eye(len(b)))
 
 
 def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimate) -> Covariance:
     """Return the sandwich covariance of the coefficients.
 
-    Noise put on the worths of objective perturbation acts like a score through the ridge Hessian at
-    the ridge estimate. Where one response is the order of several items, votes depend on each other
-    by the answers and by the response. The whole of that is known, and both parts of the covariance
-    are given it in the proportion that they have for independent votes.
+    Noise added to the worths of objective perturbation acts like an error of the scores, multiplied
+    by the ridge Hessian at the ridge estimate. If one randomised response is an order of several
+    items, its votes depend on each other through the answers and through the randomisation. Only
+    the sum of both parts is known. It is divided between sampling and noise in the proportion that
+    holds for independent votes.
     """
     b = fitted.coefficients
     moved = response(equations, fitted)
@@ -283,15 +288,16 @@ def score_covariance(
     b: FloatArray,
     function: ScoreFunction | None = None,
 ) -> FloatArray:
-    """Return the sampling covariance of the scores, shape (p, p), or of those of another function.
+    """Return the sampling covariance of the scores of the fit or of another function, shape (p, p).
 
-    Independent answers give the information weighted by n F (1 - F), or by the information for
-    scores of a log-loss. Where pair counts are expectations only, each comparison is taken as one
-    of a randomly chosen pair. Its variance is the second moment n / 4 less, by pattern, the outer
-    product of the mean score over the number of comparisons; pairs that were fixed vary less. For
-    respondents it is that of independent answers times the largest design effect, or has the
-    moments of their nets in its place, released or cluster-robust. A tie counts as half a win to
-    each, whose variance is smaller than assumed.
+    For independent answers it is the information with the weights n F (1 - F), or with the
+    information as weights for scores of a log-loss. If pair counts are expectations only, each
+    comparison is treated as a comparison of a randomly chosen pair. Its covariance is then the
+    second moment n / 4 minus, by pattern, the outer product of the mean score divided by the number
+    of comparisons. This is conservative for fixed pairs. For respondents the covariance is either
+    the covariance under independent answers times the largest design effect, or it is computed from
+    moments of their net wins, which are released or cluster-robust. A tie counts as half a win for
+    each item, which has less variance than is assumed here.
     """
     linear = equations.linear
     count = equations.pairs.count
@@ -300,8 +306,8 @@ def score_covariance(
     if equations.random_pairs and DEPENDENCE not in release.parts:
         mean = scores_by_pattern(equations, b)
         total = np.maximum(np.bincount(equations.pairs.first // equations.items, count), 1e-12)
-        # who meets whom is random, too: answers are draws from one distribution over all pairs, so
-        # their second moments are summed, less the square of the mean score
+        # pairs are random as well: answers are draws from one distribution over all pairs, so their
+        # second moments are summed, minus the square of the mean score
         if equations.tied:  # variances given the pairs, and the squares of means
             by_pair = dense(equations.mean_scores(b))
             second = independent_scores(equations, release, b)
@@ -343,9 +349,10 @@ def default_ridge(
 
 
 def prior_ridge(equations: ScoreEquations) -> Ridge:
-    """Return the ridge of penalty 1: without covariates each worth by itself.
+    """Return the ridge of penalty 1.
 
-    With them, worths of standard deviation 1 in every cell.
+    Without covariates it is a ridge on each worth. With covariates it is the prior that worths in
+    every cell have the standard deviation of the function's spread (1 for the logit).
     """
     if equations.covariates is None:
         return _ridge(equations, 1.0)
@@ -359,7 +366,8 @@ def prior_ridge(equations: ScoreEquations) -> Ridge:
 def automatic_ridge(equations: ScoreEquations) -> Ridge:
     """Return the ridge that balances noise and shrinkage (:func:`default_ridge`).
 
-    With covariates, for the prior P, noise V and information J of the columns it is P + V J^-1 P.
+    With covariates it is P + V J^-1 P, where P is the prior, V the noise and J the information of
+    the columns.
     """
     m = equations.items
     total = released_total(equations)
@@ -368,7 +376,7 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
         # a pair's two cells enter its two scores with opposite signs, its count by F - 1/2
         pairs = 0.5 * equations.variance(WINS) + equations.count_variance * fitted.mean_square
         noise = equations.by_item.score_variance + m * pairs
-        # spread over all pairs, as the information is; two of three edges have half of a difference
+        # spread over all pairs like the information; two of three edges have half of a difference
         added = equations.response
         if equations.tied:
             added = np.repeat((1.0, 0.25, 0.25), len(added) // 3) * added
@@ -392,9 +400,9 @@ def _cell_prior(equations: ScoreEquations, weights: FloatArray) -> FloatArray:
 
 
 def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float = 0.0) -> Ridge:
-    """Return the ridge of all coefficients, given those of the columns and the order effect.
+    """Return the ridge of all coefficients, given the ridges of the columns and the order effect.
 
-    One number for worths alone. A tie parameter has none.
+    It is a single number if there are only worths. A tie parameter has no ridge.
     """
     if equations.covariates is None and not equations.tied:
         return columns

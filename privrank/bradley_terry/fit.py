@@ -1,14 +1,14 @@
-"""Convex fits: a loss of paired comparisons with a ridge, on aggregated counts, by Newton's method.
+"""Convex fits of a loss of paired comparisons with a ridge, by Newton's method.
 
-Every fit minimises loss(E b) - target'b + b' ridge b / 2, E the map of a
-:class:`privrank.bradley_terry.linear.LinearPredictor` and the loss a sum over pairs
-(:class:`privrank.bradley_terry.losses.EdgeLoss`). Its score equations read
+Every fit minimises loss(E b) - target'b + b' ridge b / 2. E is the map of a
+:class:`privrank.bradley_terry.linear.LinearPredictor`, and the loss is a sum over pairs of
+aggregated counts (:class:`privrank.bradley_terry.losses.EdgeLoss`). The score equations are
 ``E' slope(E b) + ridge b = target``. For a matching loss ``slope = n (F - 1/2)`` and, without
-covariates, the target is half the net wins. A log-loss holds the answers itself, and its target
+covariates, the target is half the net wins. A log-loss contains the answers itself, and its target
 is 0. Objective perturbation subtracts its noise from the target.
 
-All fits have one rule of descent, and one of when to stop (:func:`minimise`). They run inside of a
-release, too: no failure of a library's routine is an error here.
+All fits use one rule of descent and one stopping rule (:func:`minimise`). Fits are also part of
+releases, so the failure of a library routine must not raise an exception here.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Solver = Literal["newton", "lbfgs", "cvxpy"]
 
 
 DENSE_LIMIT = 500
-"""Items up to which a dense Cholesky factor beats preconditioned conjugate gradients."""
+"""Number of items up to which dense Cholesky is faster than preconditioned conjugate gradients."""
 
 _STEPS = 500
-"""Steps at most of a fit without a certificate; the hardest known take about a hundred."""
+"""Largest number of steps without a certificate; the hardest known fits take about 100."""
 
 _UNRESOLVED = 1e-12
-"""Squared length of a step, in standard errors, below which the value resolves no progress."""
+"""Squared length of a step, in standard errors, below which the objective shows no progress."""
 
 _AT_REST = 1e-3
-"""Change of a predictor up to which a fit without a ridge is taken to have arrived."""
+"""Largest change of a predictor with which a fit without a ridge is treated as converged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The convex objective of a fit, with its derivatives; parameters as of :func:`fit_ridge`."""
+    """The convex objective of a fit and its derivatives; parameters as in :func:`fit_ridge`."""
 
     target: FloatArray
     linear: LinearPredictor
@@ -72,7 +72,7 @@ class Objective:
         return slopes + ridge_product(self.ridge, b) - self.target
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:
-        """Return what Newton's method subtracts; None if a direction has no curvature left."""
+        """Return the step that Newton's method subtracts; None if a direction has no curvature."""
         linear = self.linear
         newton = None
         weights = self.loss.curvature(linear.predict(b))
@@ -86,20 +86,20 @@ class Objective:
             if not np.isfinite(newton).all():
                 if not self.penalised:
                     return None
-                # a certificate must go on: any positive definite matrix gives a descent
+                # a certificate must continue: any positive definite matrix gives a descent
                 diagonal = np.diag(hessian)
                 more = np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max())
                 newton = solve(hessian + np.diag(more), right)
         newton = linear.centred(newton)
         if linear.pairs is None or not self.penalised:
             return newton
-        # constant worths have the ridge alone, however small it is
+        # the curvature along constant worths is the ridge alone, however small it is
         return np.asarray(newton + slope.mean() / self.ridge)
 
     def _iterated(
         self, pairs: PairCounts, weights: FloatArray, right: FloatArray, accuracy: float
     ) -> FloatArray:
-        """Solve for a step of worths by conjugate gradients; NaN where these fail."""
+        """Solve for a step of worths by conjugate gradients; NaN if they fail."""
         m = len(right)
         diagonal = self.linear.sizes(weights) + self.ridge
         # pairs are sorted by their first item, so the upper triangle needs no sorting
@@ -118,11 +118,12 @@ class Objective:
         return np.full(m, np.nan) if failed else np.asarray(step)
 
     def with_best_tie(self, b: FloatArray) -> FloatArray:
-        """Return coefficients with the tie parameter that is best for their worths.
+        """Return coefficients with the best tie parameter for their worths.
 
-        Its derivative is N P - T for N comparisons, the mean probability P of a tie and the target
-        T in (0, N). The derivative changes sign between min |d| / 2 + log(T / N), where P is at
-        most T / N, and max |d| / 2 + log(2 N / (N - T)), where 1 - P is at most 1 - T / N.
+        The derivative of the objective by this parameter is N P - T. Here N is the number of
+        comparisons, P the mean probability of a tie and T the target in (0, N). The derivative
+        changes sign between min |d| / 2 + log(T / N), where P is at most T / N, and
+        max |d| / 2 + log(2 N / (N - T)), where 1 - P is at most 1 - T / N.
         """
         total = float(self.loss.size[: len(self.loss.size) // 3].sum())
         target = self.target[-1]
@@ -144,10 +145,10 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """Where a fit ended, and the l2 norm of the computed gradient there.
+    """The last point of a fit, and the l2 norm of the computed gradient at this point.
 
-    `finite` is False when there is no ridge and the minimum lies at infinity; `converged` says
-    whether the fit ended by its rule.
+    `finite` is False if there is no ridge and the minimum lies at infinity. `converged` is True if
+    the fit met its stopping rule.
     """
 
     point: FloatArray
@@ -164,22 +165,23 @@ def minimise(
 ) -> Minimum:
     """Minimise by damped Newton steps, which converge for every convex objective.
 
-    A `tolerance` asks for a certificate: iterate until the computed gradient norm plus its rounding
-    bound is at most that, however long it takes. Without one, to the accuracy of double precision.
-    Every point is replaced by ``settle(point)``, if given, where the objective is no larger.
+    A `tolerance` requires a certificate: steps continue without limit until the computed gradient
+    norm plus its rounding bound is at most `tolerance`. Without it, steps continue to the accuracy
+    of double precision. If `settle` is given, every point is replaced by ``settle(point)``, at
+    which the objective must not be larger.
 
     Notes
     -----
-    **Descent.** The length of a step is halved until the objective falls by a part of what the
-    slope promises, or the gradient becomes shorter by a tenth. The objective itself no longer
-    resolves progress once a step is shorter than a millionth of a standard error, which is the
-    square root of gradient'step; from there on the gradient alone decides. Curvatures may
-    underflow where a distribution has light tails: a ridge keeps the step finite.
+    **Descent.** The length of a step is halved until the objective falls by a fraction of the
+    decrease that the slope predicts, or the gradient norm falls by 10%. The length of a step in
+    standard errors is the square root of gradient'step. The objective shows no progress if a step
+    is shorter than a millionth of a standard error; the gradient alone then decides. Curvatures can
+    underflow if a distribution has light tails. A ridge keeps the step finite.
 
-    **End.** Without a certificate, when the gradient is within its rounding bound, or when no
-    length of step is a descent and the step is that short. Without a ridge the gradient also
-    vanishes on the way to infinity: the minimum is finite if the last step would move no predictor
-    any more.
+    **End.** Without a certificate the fit ends if the gradient is within its rounding bound. It
+    also ends if no length of a step is a descent and the step is shorter than a millionth of a
+    standard error. Without a ridge the gradient also vanishes on the way to infinity. The minimum
+    is then finite if the last step would no longer move any predictor.
     """
     x = start if settle is None else settle(start)
     gradient = problem.gradient(x)
@@ -196,7 +198,7 @@ def minimise(
         step = problem.step(x, gradient, min(1e-3, max(norm / start_norm, 1e-10)))
         if step is None:
             return Minimum(x, norm, finite=False)
-        # without a ridge the gradient vanishes on the way to infinity, too
+        # without a ridge the gradient also vanishes on the way to infinity
         at_rest = problem.penalised or problem.moved(step) <= _AT_REST
         if done and at_rest:
             return Minimum(x, norm)
@@ -242,7 +244,7 @@ def fit_ridge(
     Parameters
     ----------
     target : ndarray, shape (p,)
-        Right-hand side of the score equations; of worths it must sum to 0 without a ridge.
+        Right-hand side of the score equations. Without a ridge the entries of worths must sum to 0.
     linear : LinearPredictor
         The map from coefficients to the predictor of each edge.
     ridge : float, or ndarray of shape (p, p)
@@ -251,17 +253,18 @@ def fit_ridge(
         The loss by edge.
     solver : {"newton", "lbfgs", "cvxpy"}
         Newton's method (dense Cholesky, conjugate gradients for many items), or another solver
-        whose answer Newton's method then polishes. To cvxpy every loss is the logistic one.
+        whose solution Newton's method then refines. With cvxpy the logistic loss replaces every
+        loss.
     tolerance : float or None
-        If given, a certificate: iterate until the computed gradient norm plus its rounding bound
-        is at most `tolerance`. If None, to the accuracy of double precision.
+        If given, a certificate is required: steps continue until the computed gradient norm plus
+        its rounding bound is at most `tolerance`. If None, to the accuracy of double precision.
     start : ndarray, shape (p,), optional
-        Where Newton's method starts; 0 by default.
+        Starting point of Newton's method; 0 by default.
 
     Returns
     -------
     Minimum
-        Worths sum to sum(target) / ridge, and to 0 without one.
+        Worths sum to sum(target) / ridge, or to 0 without a ridge.
     """
     problem = Objective(target, linear, ridge, loss)
     start = np.zeros(linear.size) if start is None else start
@@ -269,14 +272,14 @@ def fit_ridge(
         start = _fit_lbfgs(problem)
     elif solver == "cvxpy":
         start = _fit_cvxpy(problem)
-    # where another solver failed, Newton's method finishes the fit from anywhere
+    # if another solver failed, Newton's method starts from 0
     start = start if np.isfinite(start).all() else np.zeros(linear.size)
     start = start if problem.penalised else linear.centred(start)
     minimum = minimise(problem, start, tolerance)
     if minimum.converged or linear.worths is None:
         return minimum
-    # where noise has driven worths far apart, ties have next to no curvature and Newton's steps in
-    # their parameter no scale: it then follows from the worths at every step
+    # if noise makes worths very different, ties have almost no curvature and Newton's steps in
+    # their parameter have no scale: compute this parameter from the worths at every step
     return minimise(problem, start, tolerance, problem.with_best_tie)
 
 
@@ -303,7 +306,7 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
     linear = fit.linear
 
     def solved() -> FloatArray:
-        # stating the problem may fail, too: some versions know no matrix without rows
+        # defining the problem can fail as well: some versions refuse a matrix without rows
         b = cp.Variable(linear.size)
         t = linear.matrix @ b
         value = fit.loss.size @ (cp.logistic(t) - 0.5 * t) - fit.target @ b
@@ -316,6 +319,6 @@ def _fit_cvxpy(fit: Objective) -> FloatArray:
         return np.asarray(b.value, dtype=np.float64)  # NaN where there is none
 
     with warnings.catch_warnings():
-        # a complaint would depend on the data
+        # a warning would depend on the data
         warnings.simplefilter("ignore")
         return with_fallback(solved, lambda: np.zeros(linear.size))

@@ -1,16 +1,18 @@
-"""What follows from a fit: the errors of its estimates, normal and by the exact noise.
+"""The errors of the estimates of a fit: sampling error, privacy noise and scatter of items.
 
-How far worths scatter about a linear combination of item covariates is part of these errors:
+The noise is either approximated as normal or has its exact distribution. If the model has item
+covariates, the errors include the scatter of the worths about a linear combination of these:
 
-**Model.** Of each column of the model matrix the worths of the m items are x_i'beta + u_i, the u_i
-independent of each other with mean 0 and one variance tau^2 for all items. Items that are compared
-more often do not make u_i any smaller, so errors of beta must hold it.
+**Model.** For each column of the model matrix the worths of the m items are x_i'beta + u_i. The u_i
+are independent, with mean 0 and a common variance tau^2. More comparisons of an item do not reduce
+u_i, so standard errors of beta must include tau^2.
 
-**Estimate.** By moments, as Paule and Mandel (1982, https://doi.org/10.6028/jres.087.022) have it
-for laboratories. Let r be the m - 1 - q numbers that q item covariates leave of the worths of a
-fit without them, and V their covariance. tau^2 is where r'(V + tau^2 I)^-1 r has the value
-m - 1 - q of its expectation, or 0. As so many numbers alone show tau^2, errors that hold it take t
-quantiles of so many degrees of freedom.
+**Estimate.** tau^2 is estimated by the method of moments of Paule and Mandel (1982,
+https://doi.org/10.6028/jres.087.022) for laboratories. Let r be the m - 1 - q residual contrasts of
+the worths of a fit without the q item covariates, and V their covariance. The estimate is the tau^2
+for which r'(V + tau^2 I)^-1 r equals its expectation m - 1 - q, or 0 if there is none. It rests on
+m - 1 - q numbers, so standard errors that include it use t quantiles with m - 1 - q degrees of
+freedom.
 """
 
 from __future__ import annotations
@@ -51,24 +53,24 @@ from privrank.util.arrays import FloatArray, readonly, readonly_copy
 from privrank.util.solvers import find_root, product, solve_each, spectrum
 
 MAX_SIMULATED_ITEMS = 50
-"""Beyond this, noise is taken as normal in tests and intervals of single coefficients."""
+"""Number of items above which tests and intervals of single coefficients use normal noise."""
 
 MAX_DRAWN_ITEMS = 200
 FEW_DRAWS = 999
-"""Of more items than these tests of all worths are simulated by so few draws."""
+"""Number of items above which joint tests use few draws, and the number of these draws."""
 
 _LEAST = 1e-15
-"""Share of its own information that is added to that of each coefficient."""
+"""Relative increase of the diagonal of the information, for numerical stability."""
 
 _MAX_DRAWS = 9_999
 _MIN_DRAWS = 999
 _NUMBERS = 20_000_000
-"""Simulated errors of covariates, fewer where each takes many random numbers."""
+"""Bounds of the number of simulated errors with covariates, and of random numbers in all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """A fit with all that its errors are computed from; see :meth:`of`.
+    """A fit, and everything that its standard errors and tests need; see :meth:`of`.
 
     Parameters
     ----------
@@ -76,12 +78,13 @@ class Inference:
         The release.
     equations : ScoreEquations
         The release, read as score equations.
-    fitted : Estimate
-        Their fit.
+    fitted : WorthEstimate
+        The fit of these equations.
     errors : Covariance
         Covariance of the coefficients.
     free : FreeFit, or None
-        The fit without item covariates, if there are any and they leave something of the worths.
+        The fit without item covariates, if the model has item covariates that do not determine all
+        worths.
     """
 
     release: Release
@@ -101,7 +104,7 @@ class Inference:
 
     @property
     def draws(self) -> int:
-        """How many errors of all coefficients are simulated."""
+        """Number of simulated error vectors of all coefficients."""
         facts = self.equations
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
@@ -110,12 +113,12 @@ class Inference:
 
     @property
     def many(self) -> bool:
-        """Whether items are so many that noise is normal, and tests of one contrast are Wald's."""
+        """Whether noise is taken as normal, and contrasts have Wald tests, due to many items."""
         return self.equations.items > MAX_SIMULATED_ITEMS
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The answers of respondents, where they are known; else None."""
+        """The answers of respondents if they are known, None if not."""
         known = MOMENTS[0] in self.release.parts and not self.many
         return Clusters(self.equations, self.release) if known else None
 
@@ -129,8 +132,8 @@ class Inference:
     def freedom(self) -> float:
         """Degrees of freedom of the sampling covariance.
 
-        Infinite where it is given: by independent answers, by answers that are known, or as the
-        most that a released design effect allows.
+        They are infinite if the covariance is not estimated. This is so for independent answers,
+        for known answers, and if the design effect is at its ceiling.
         """
         released = LARGEST in self.release.found
         if self.clusters is not None or (released and effect_bounded(self.release)):
@@ -139,17 +142,18 @@ class Inference:
 
     @property
     def whole_freedom(self) -> float:
-        """Degrees of freedom with which whole variances are known at most, noise included.
+        """Upper bound of the degrees of freedom of whole variances, noise included.
 
-        Those of the contrasts that show the scatter of items about their covariates, else infinite.
+        It is the number of contrasts from which the scatter of items about their covariates is
+        estimated, and infinite without item covariates.
         """
         return self.release.design.item_freedom or math.inf
 
     @property
     def effect(self) -> tuple[float, float]:
-        """Relative standard error of a released design effect, and how many times it can be larger.
+        """Relative standard error of a released design effect, and ratio of its ceiling to it.
 
-        0 and 1 where none was released, and where it is as large as it can be.
+        They are 0 and 1 if none was released, and if the design effect is at its ceiling.
         """
         if LARGEST not in self.release.found or effect_bounded(self.release):
             return 0.0, 1.0
@@ -157,19 +161,20 @@ class Inference:
         return effect_error(self.release) / effect, self.release.found[CEILING] / effect
 
     def answer_points(self, t: FloatArray) -> tuple[tuple[FloatArray, float], ...]:
-        """Return where known answers are looked at, and what products of residuals count for there.
+        """Return predictors at which known answers are evaluated, with weights of residuals.
 
-        At predictors t, and at the fit, from which residuals are smaller.
+        These are `t` and the predictors of the fit. Residuals from the fit are smaller, so their
+        products have the weight n / (n - 1).
         """
         n = self.release.design.nobs
         fit = self.equations.linear.predict(self.fitted.coefficients)
         return (t, 1.0), (fit, n / max(n - 1.0, 1.0))
 
     def moves(self, contrasts: FloatArray) -> FloatArray:
-        """Return V c for contrasts c, shape (rows, p), along which a null point is off the fit.
+        """Return V c for contrasts c, shape (rows, p), the directions from the fit to null points.
 
-        V is the covariance of the fit under independent answers, with its noise; without noise the
-        inverse of the information.
+        V is the covariance of the fit under independent answers, noise included. Without noise it
+        is the inverse of the information.
         """
         if self.release.source == "none":
             return self.weights(self.equations.linear.predict(self.fitted.coefficients), contrasts)
@@ -181,9 +186,9 @@ class Inference:
 
     @cached_property
     def score(self) -> FloatArray:
-        """The scores; if noise has carried them beyond all answers, those the fit expects.
+        """The scores, replaced by the scores that the fit expects if no answers can have them.
 
-        Known answers are left to the edges.
+        Known answers are not part of these scores; they enter by edge.
         """
         facts = self.equations
         b = self.fitted.coefficients
@@ -201,21 +206,23 @@ class Inference:
         return readonly(-facts.linear.scores(self._left(edges)))
 
     def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
-        """Return combinations of scores less expected ones, shape (rows,), at predictors t.
+        """Return combinations of scores minus their expectations at predictors t, shape (rows,).
 
-        Given the weights of the scores, and those by edge, shape (rows, edges) as the predictors.
+        `weights` are the weights of the scores and `along` the weights by edge. `along` and `t`
+        have the shape (rows, edges).
         """
         return np.asarray(weights @ self.score + (along * self._left(t)).sum(axis=-1))
 
     def scores_left(self, t: FloatArray) -> FloatArray:
-        """Return the scores, as they are, less expected ones, shape (p,), at predictors t."""
+        """Return the unchanged scores minus their expectations at predictors t, shape (p,)."""
         scores = objective(self.equations)[0]
         return scores + self.equations.linear.scores(self._left(t))
 
     def _left(self, t: FloatArray) -> FloatArray:
-        """Return what is left of each edge: less its expected score, or known answers less that.
+        """Return the residual of each edge, or minus its expected score if answers are not known.
 
-        Known answers have the weights of their scores, and are no part of :attr:`score`.
+        Residuals of known answers have the weights of their scores. Known answers are not part of
+        :attr:`score`.
         """
         facts = self.equations
         if facts.answers is None:
@@ -227,7 +234,7 @@ class Inference:
     def weights(self, t: FloatArray, contrasts: FloatArray) -> FloatArray:
         """Return H^-1 c for contrasts, shape (rows, p), with H the information at predictors t.
 
-        Each is brought to a largest weight of 1, as a direction is meant, whatever its length.
+        Only the directions matter, so each row is scaled to a largest weight of 1.
         """
         linear = self.equations.linear
         p = len(self.fitted.coefficients)
@@ -236,13 +243,13 @@ class Inference:
         rows = np.arange(len(weights))[:, None]
         columns = np.broadcast_to(np.arange(p), (len(weights), p))
         if self.equations.covariates is None:
-            # worths beside that of the item about which most is known: no constant is in the way
+            # worths relative to the item with the most information, which removes the constant
             known = np.diagonal(information, axis1=1, axis2=2)[:, : self.equations.items]
             base = np.argmax(known, axis=1)[:, None]
             others = np.arange(p - 1)
             columns = others + (others >= base)
         inner = information[rows[..., None], columns[..., None], columns[:, None, :]]
-        # in units in which what hardly anything is known of is not lost beside the rest
+        # scale to a unit diagonal, which keeps coefficients with little information
         units = np.sqrt(np.maximum(np.diagonal(inner, axis1=1, axis2=2), 1e-290))
         inner = inner / (units[..., None] * units[:, None, :]) + _LEAST * np.eye(columns.shape[1])
         scaled = contrasts[np.arange(len(contrasts))[:, None], columns] / units
@@ -256,14 +263,14 @@ class Inference:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Covariance of normal errors of the scores beside sampling and noise, shape (p, p)."""
+        """Covariance of normal score errors other than sampling and simulated noise, (p, p)."""
         facts = self.equations
         terms = [term for term in facts.terms.values() if term.beside]
         noise = facts.noise_covariance(self.fitted.coefficients, terms)
         return readonly(noise + self.errors.scattered)
 
     def score_errors(self) -> ScoreErrors | None:
-        """Return the errors of the scores at the fit, None where tests are not by them."""
+        """Return the errors of the scores at the fit; None if score tests are not used."""
         if self.many:
             return None
         facts = self.equations
@@ -289,10 +296,10 @@ class Inference:
         return self._drawn(b, draws, public_generator("noise of scores", len(b), draws))
 
     def _drawn(self, b: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
-        """Draw the noise by its exact distributions, but for errors of counts that are normal.
+        """Draw the noise from its exact distributions, with normal errors of counts.
 
-        Errors beside it and the noise on the worths of objective perturbation are left out, and of
-        many items what the noise of pairs does, as it is taken as normal.
+        Terms that are not simulated and the noise on the worths of objective perturbation are left
+        out. With many items the noise of pairs is left out as well, because it is taken as normal.
         """
         terms = [
             term
@@ -304,15 +311,15 @@ class Inference:
 
 @dataclass(frozen=True, eq=False)
 class FreeFit:
-    """The fit of a model with item covariates, read without them.
+    """The fit of a release of a model with item covariates by the model without them.
 
     Parameters
     ----------
     inference : Inference
-        Of the release, as one of a model without item covariates.
+        The fit of the model without item covariates.
     left : ndarray, shape (m - 1, m - 1)
-        The projection of worths, on contrasts of the items, that item covariates leave: of worths
-        that the release identifies.
+        The projection of identified worths, on contrasts of the items, onto the part that item
+        covariates do not span.
     """
 
     inference: Inference
@@ -320,7 +327,7 @@ class FreeFit:
 
     @classmethod
     def of(cls, release: Release, *, corrected: bool) -> FreeFit | None:
-        """Fit the release of a model with item covariates; None where these leave nothing."""
+        """Fit without the item covariates; None if these determine all identified worths."""
         design = release.design
         m = len(release.design.items)
         if design.covariates is None or not design.item_freedom:
@@ -329,7 +336,7 @@ class FreeFit:
         free = replace(release, survey=replace(design, covariates=without))
         known = Components.of(free.design, pair_counts(release).get("member")).projection
         within = np.eye(m - 1) if known is None else known[: m - 1, : m - 1]
-        # what item covariates span of the identified worths, and what they leave
+        # the part of the identified worths that item covariates span, and the remainder
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
         values, vectors = spectrum(spanned @ spanned.T)
         others = vectors[:, values <= 1e-9]
@@ -352,14 +359,14 @@ class FreeFit:
         for start in range(0, len(fit.fitted.coefficients) // size * size, size):
             here = slice(start, start + size)
             spread, axes = spectrum(basis.T @ total[here, here] @ basis)
-            # what is left of the worths, in coordinates in which their errors are independent
+            # the residual worths, in coordinates in which their errors are independent
             apart = axes.T @ basis.T @ fit.fitted.coefficients[here]
             scatter.append(_paule_mandel(apart**2, spread))
         return readonly_copy(scatter, np.float64)
 
 
 def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
-    """Return the tau^2 at which squares are, weighted, what they are in expectation, or 0."""
+    """Return the tau^2 for which weighted squares equal their expectation; 0 if there is none."""
 
     def beyond(tau2: float) -> float:
         return float((squares / (variances + tau2)).sum()) - len(squares)
@@ -372,11 +379,11 @@ def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
 def _with_scatter(
     errors: Covariance, equations: ScoreEquations, fitted: WorthEstimate, free: FreeFit
 ) -> Covariance:
-    """Return errors that hold the scatter of the items about their covariates.
+    """Return the covariance, with the scatter of the items about their covariates included.
 
-    A worth that is off by u_i brings its scores along, by the information of the fit.
+    A deviation u_i of a worth moves the scores by the information of the fit.
     """
-    # the scores that worths on contrasts of the items bring along
+    # changes of the scores with the worths on contrasts of the items
     curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
     contrasts = free.inference.equations.linear.matrix
     weighted = (equations.pairs.count * curvature)[:, None] * contrasts
@@ -386,17 +393,17 @@ def _with_scatter(
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:
-    """Return whether any answers could have such scores, by a necessary condition.
+    """Return whether any answers could have these scores, by a necessary condition.
 
-    For the k best-scoring items the scores add up to at most half the comparisons that leave the
-    group, or to the function's largest score for each; noise can carry them beyond. For net wins
-    on a complete design with equal counts the condition is also sufficient (Landau).
+    The scores of the k best items add up to at most half the number of their comparisons with other
+    items, or to the function's largest score times this number. Noise can make the sum larger. For
+    net wins on a complete design with equal counts the condition is also sufficient (Landau).
     """
     order = np.argsort(-score)
     place = np.argsort(order)
     better = np.minimum(place[pairs.first], place[pairs.second])
     worse = np.maximum(place[pairs.first], place[pairs.second])
-    # a pair is cut by the groups that hold its better item only
+    # a pair is cut by the groups that contain its better item only
     steps = np.bincount(better, pairs.count, minlength=len(order))
     leaving = np.cumsum(steps - np.bincount(worse, pairs.count, minlength=len(order)))[:-1]
     return bool((np.cumsum(score[order])[:-1] < function.most * leaving).all())

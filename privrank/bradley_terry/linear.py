@@ -1,18 +1,19 @@
 """The linear predictor of paired comparisons: differences of worths as a linear map, t = E b.
 
-Without covariates b are the worths and edge e, pair (i, j), has t_e = b_i - b_j: E is the incidence
-matrix of the graph of comparisons (:func:`item_contrasts`).
+Without covariates the coefficients b are the worths, and the edge e of the pair (i, j) has
+t_e = b_i - b_j. E is the incidence matrix of the graph of comparisons (:func:`item_contrasts`).
 
-With covariates, for edge e, pair (i, j) with pattern s, t_e = z_s' B (x_i - x_j) + d_e delta.
-Here z_s is the row of the model matrix, x_i the row of item i in the item basis, and d_e = 1 or -1
-by which item was named first. Then b are the rows of B one after the other and delta.
+With covariates the edge e of the pair (i, j) with pattern s has
+t_e = z_s' B (x_i - x_j) + d_e delta. Here z_s is the row of the model matrix and x_i the row of
+item i in the item basis. d_e is 1 or -1, depending on which item was named first. The coefficients
+b are the rows of B, one after the other, followed by delta.
 
-Where ties have a parameter lambda it is the last coefficient, and each edge becomes three
+If ties have a parameter lambda, it is the last coefficient, and each edge becomes three
 (:func:`with_ties`).
 
-Fits of covariates work on a basis of contrasts between items. Tables show centred worths, and
+Fits with covariates use a basis of contrasts between items. Tables show centred worths, and
 differences of centred worths, one per item and column of the model matrix (:func:`display`), or
-worths at given covariates (:func:`worth_map`). Without covariates the coefficients are the worths.
+worths at given covariates (:func:`worth_map`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import dense, inverse, spectrum
 
 Ridge = float | FloatArray
-"""A ridge b' ridge b / 2, a number standing for its multiple of the identity."""
+"""The matrix of a ridge b' ridge b / 2; a number is a multiple of the identity."""
 
 
 def ridge_product(ridge: Ridge, b: FloatArray) -> FloatArray:
@@ -58,12 +59,12 @@ class LinearPredictor:
     stored : ndarray or csr_array, shape (edges, p), or None
         E; None if it is the incidence matrix of the pairs, which a fit does not need.
     items : int
-        How many of the first coefficients are worths, which sum to zero as what is constant has no
-        meaning; 0 with covariates, whose item basis is centred.
+        Number of worths, which are the first coefficients. They sum to zero, because a constant has
+        no meaning. 0 with covariates, whose item basis is centred.
     pairs : PairCounts or None
-        The edges, where each is the difference of the worths of its items.
+        The edges, if each edge is the difference of the worths of two items.
     worths : LinearPredictor or None
-        That of the pairs alone, where ties have a parameter.
+        The linear predictor without ties, if ties have a parameter.
     """
 
     stored: FloatArray | csr_array | None
@@ -73,7 +74,7 @@ class LinearPredictor:
 
     @property
     def matrix(self) -> FloatArray | csr_array:
-        """E, shape (edges, p); of plain worths it is made anew, and no result stores it."""
+        """E, shape (edges, p); for worths without covariates it is computed anew, not stored."""
         if self.pairs is None:
             return self.stored
         edges = len(self.pairs.first)
@@ -107,7 +108,7 @@ class LinearPredictor:
         return np.asarray(first + second)
 
     def _by_end(self, edges: FloatArray, pairs: PairCounts) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of the edges' numbers by first item, which sorts them, and by second."""
+        """Return sums of the edges' numbers by first item, in sorted order, and by second item."""
         up = np.zeros(self.items)
         starts = np.searchsorted(pairs.first, np.arange(self.items))
         some = np.flatnonzero(np.diff(starts, append=len(edges)))
@@ -117,7 +118,7 @@ class LinearPredictor:
     def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray | csr_array:
         """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p).
 
-        Sparse as E is.
+        The result is sparse if E is sparse.
         """
         labelled = csr_array((edges, label, np.arange(len(edges) + 1)))
         return labelled.T @ self.matrix
@@ -138,7 +139,7 @@ class LinearPredictor:
             return matrix
         if self.pairs is None:
             return np.asarray(self.matrix.T @ (weights[..., None] * self.matrix))
-        # of worths the Laplacian of the graph of comparisons
+        # without covariates this is the Laplacian of the graph of comparisons
         first = self.pairs.first
         second = self.pairs.second
         items = np.arange(self.items)
@@ -165,7 +166,7 @@ class LinearPredictor:
         return self.centred(np.eye(self.size))
 
     def filled(self, matrix: FloatArray) -> FloatArray:
-        """Return a matrix with the mean of its diagonal put in where worths are constant."""
+        """Return a matrix with the mean of its diagonal as eigenvalue of constant worths."""
         if not self.items:
             return matrix
         whole = matrix.copy()
@@ -173,7 +174,7 @@ class LinearPredictor:
         return whole
 
     def inverse(self, matrix: FloatArray) -> FloatArray:
-        """Return the pseudo-inverse of a matrix whose null space are constant worths, if any."""
+        """Return the pseudo-inverse of a matrix whose null space, if any, is constant worths."""
         return self.centred(self.centred(inverse(self.filled(matrix))).T)
 
     def rounding(
@@ -181,15 +182,15 @@ class LinearPredictor:
     ) -> Callable[[FloatArray], float]:
         """Bound the l2 error made in computing the gradient of a fit in double precision.
 
-        The slope of an edge is off by at most k u times its bound, with k the loss's ``accuracy``
-        (5 for the logistic one, proved with each link). A sum of r terms adds r u times the sum of
-        magnitudes. Hence, per coefficient, u (edges + k + 3) times the sum of the bounds of its
-        edges and the magnitudes of the other two terms. The 3 leaves room for the rounding of the
-        target and of the norm.
+        The error of the slope of an edge is at most k u times its bound, where k is the
+        ``accuracy`` of the loss (5 for the logistic loss, proved with each link). A sum of r terms
+        adds r u times the sum of magnitudes. The error of each coefficient is therefore at most
+        u (edges + k + 3) times the sum of the bounds of its edges and the magnitudes of the other
+        two terms. The 3 includes the rounding of the target and of the norm.
 
-        The difference of two worths is rounded once, which k counts. Another predictor, and a
-        product with a ridge, is off by at most p u times the sum of magnitudes behind it, and moves
-        its slope by the curvature times that.
+        The difference of two worths is rounded once, which k includes. The error of any other
+        predictor, and of a product with a ridge, is at most p u times the sum of magnitudes in it.
+        It moves the slope by the curvature times this error.
         """
         slopes = self.sizes(loss.size)
         edges = len(loss.size)
@@ -216,9 +217,9 @@ def item_contrasts(pairs: PairCounts, items: int) -> LinearPredictor:
 def with_ties(worths: LinearPredictor) -> LinearPredictor:
     """Return the linear predictor of worths and a tie parameter: three edges for each pair.
 
-    These are t, t / 2 - lambda and t / 2 + lambda for the difference t of worths, all first ones
-    before all second ones (:mod:`privrank.bradley_terry.losses`). With covariates ties have one
-    parameter for all patterns.
+    The edges are t, t / 2 - lambda and t / 2 + lambda for the difference t of worths
+    (:mod:`privrank.bradley_terry.losses`). The first edges of all pairs come first, then all second
+    and all third edges. With covariates ties have one parameter for all patterns.
     """
     pairs = worths.matrix
     half = 0.5 * worths.matrix
@@ -253,7 +254,7 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
 def item_basis(covariates: Covariates | None, items: int) -> FloatArray:
     """Return the item basis, shape (m, q): orthonormal contrasts, or covariates of length 1.
 
-    Without covariates of any kind the items themselves.
+    Without covariates it is the identity.
     """
     if covariates is None:
         return np.eye(items)
@@ -272,8 +273,8 @@ def predictor_matrix(
 ) -> FloatArray:
     """Return the map from coefficients to the predictors of pairs, shape (pairs, p).
 
-    Given model matrix rows, shape (pairs, K), the positions of the two items, and 1 or -1 by which
-    of them was named first.
+    `rows` are model matrix rows, shape (pairs, K), and `first` and `second` the positions of the
+    two items. `order` is 1 or -1, depending on which of them was named first.
     """
     basis = item_basis(covariates, items)
     # z x (x_i - x_j) for each pair: coefficients are the rows of B one after the other
@@ -285,10 +286,10 @@ def predictor_matrix(
 
 
 def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
-    """Return the runs of edges that one unit's answers can fall in.
+    """Return the runs of edges that can contain the answers of one unit.
 
-    All edges are one run without covariates; with them, the edges of each combination of covariate
-    values, in either order of naming.
+    Without covariates all edges are one run. With covariates there is one run for each combination
+    of covariate values, with both orders of naming.
     """
     facts = design.covariates
     pattern = pairs.first // len(design.items)
@@ -299,7 +300,7 @@ def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
 
 
 def check_identified(design: Design) -> None:
-    """Refuse covariates whose coefficients the public comparisons cannot tell apart."""
+    """Raise an error if the public comparisons do not identify the coefficients of covariates."""
     covariates = design.covariates
     pairs = design.pairs
     if covariates is None or pairs is None:
@@ -311,14 +312,14 @@ def check_identified(design: Design) -> None:
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
         raise ValueError(
-            f"the coefficients of '~ {covariates.formula}' cannot be told apart from who compared "
-            f"which pairs: leave out covariates that repeat each other or levels that nobody has, "
-            f"and count numbers from about their middle."
+            f"the coefficients of '~ {covariates.formula}' cannot be estimated separately from the "
+            f"public comparisons. Leave out covariates that repeat each other and levels that no "
+            f"respondent has, and count numbers from about their middle."
         )
 
 
 def bordered(block: FloatArray, corner: float) -> FloatArray:
-    """Return a matrix with one row and column more, zero but for their corner."""
+    """Return a matrix with one more row and column, which are zero except for their corner."""
     wider = np.zeros((block.shape[0] + 1, block.shape[1] + 1))
     wider[:-1, :-1] = block
     wider[-1, -1] = corner
@@ -361,10 +362,10 @@ def groups_at(
     covariates : Covariates or None
         The covariates of the model.
     at : mapping of str to value, or None
-        The values of one group, numeric covariates that are left out in the middle of their bounds.
-        None is the reference profile: first levels, and the middle of all bounds.
+        The values of one group. Numeric covariates that are left out have the middle of their
+        bounds. None is the reference profile: first levels, and the middle of all bounds.
     every : bool
-        Whether None is every combination of levels instead.
+        Whether None means every combination of levels instead.
 
     Raises
     ------
@@ -387,7 +388,7 @@ def groups_at(
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
     """Return the map from coefficients to worths, shape (groups m, p).
 
-    The items of one group follow each other.
+    Rows are ordered by group, then by item.
     """
     covariates = design.covariates
     rows = np.ones((1, 1))
@@ -405,7 +406,8 @@ def pair_predictors(
 ) -> FloatArray:
     """Return the map from coefficients to differences of pairs of items, shape (pairs, p).
 
-    Given the values of the covariates for each; with an order effect `first` is named first.
+    `columns` are the values of the covariates for each pair. With an order effect `first` is the
+    item named first.
     """
     covariates = design.covariates
     m = len(design.items)

@@ -1,19 +1,22 @@
-"""What is minimised and how it is read: the two losses of a link.
+"""The two losses of a link, and the score functions that belong to them.
 
-Per comparison with outcome y (1, a tie 1/2, or 0) and difference of worths t:
+Let y be the outcome of a comparison (1, 1/2 for a tie, or 0) and t the difference of worths.
 
-- **matching loss** int_0^t F - y t, slope F - y, curvature F': for the logit the log-loss. Net wins
-  are sufficient for it under every link, and the slope has mean 0 at the true worths. So the
-  minimiser is consistent, with sandwich H^-1 J H^-1, H and J the Laplacians of F' and F (1 - F).
-- **log-loss** -y log F(t) - (1 - y) log F(-t), slope k(t) (F - y) with k = F' / (F (1 - F)): that
-  of maximum likelihood, with information i = F'^2 / (F (1 - F)). It needs the wins of every pair.
+- **Matching loss:** int_0^t F - y t, with slope F - y and curvature F'. For the logit it is the
+  log-loss. Net wins are sufficient for it under every link, and the slope has mean 0 at the true
+  worths. The minimiser is therefore consistent. Its sandwich covariance is H^-1 J H^-1, where H and
+  J are the Laplacians of F' and F (1 - F).
+- **Log-loss:** -y log F(t) - (1 - y) log F(-t), with slope k(t) (F - y) and
+  k = F' / (F (1 - F)). Its minimiser is the maximum likelihood estimate, with information
+  i = F'^2 / (F (1 - F)). It needs the wins of every pair.
 
-**Ties** (Davidson 1970, https://doi.org/10.1080/01621459.1970.10481082). The answers win, tie and
-loss are as e^(d/2) : e^lambda : e^(-d/2), d the difference of worths, and the loss is the log-loss,
-for which net wins and the number of ties are sufficient. Its information is the sum over each two
-answers of the product of their probabilities and the square of the difference of their exponents.
-So each pair of items has three edges, at t = d (win or loss), d/2 - lambda (win or tie) and
-d/2 + lambda (tie or loss), whose curvatures are these products.
+**Ties** (Davidson 1970, https://doi.org/10.1080/01621459.1970.10481082). The probabilities of win,
+tie and loss are proportional to e^(d/2), e^lambda and e^(-d/2), where d is the difference of
+worths. The loss is the log-loss, for which net wins and the number of ties are sufficient. Its
+information is a sum over pairs of answers. Each pair contributes the product of the two
+probabilities times the squared difference of the exponents. Each pair of items therefore has three
+edges, at t = d (win or loss), d/2 - lambda (win or tie) and d/2 + lambda (tie or loss). The
+products of probabilities are their curvatures.
 """
 
 from __future__ import annotations
@@ -30,32 +33,33 @@ from privrank.privacy.sensitivity import LOGISTIC, LossBounds
 from privrank.util.arrays import FloatArray, IntArray
 
 LOGIT_MEAN_CURVATURE = 0.18234
-"""E F'(t) for logistic F and t normal(0, 2), .4 % above the exact .18158.
+"""E F'(t) for logistic F and t normal(0, 2), 0.4% above the exact 0.18158.
 
-Archived releases were planned with it, and are repeated as long as it stays.
+Archived releases were planned with this number. They can be reproduced as long as it is unchanged.
 """
 
 _NORMAL = np.polynomial.hermite_e.hermegauss(101)
-"""Nodes and weights of Gauss's rule for the density of a normal variable, not normalised."""
+"""Nodes and weights of Gauss-Hermite quadrature for the normal density, not normalised."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreFunction:
-    """How scores depend on worths: functions of the difference t, per comparison.
+    """The mean, slope and variance of scores as functions of the difference t, per comparison.
 
     Scores of the matching loss are half net wins, with mean F - 1/2, slope F' and variance
-    F (1 - F). Those of the log-loss are linear to first order around the true worths, where their
-    slope and their variance are the information i; so they are read as sums with mean int_0^t i.
+    F (1 - F). Scores of the log-loss are linear to first order around the true worths, where both
+    their slope and their variance are the information i. They are therefore treated as sums with
+    mean int_0^t i.
 
     Parameters
     ----------
     link : Link
         The link.
     likelihood : bool
-        Whether scores are those of the log-loss, not of the matching loss.
+        Whether the scores belong to the log-loss instead of the matching loss.
     ties : bool
-        Whether ties have a parameter: t are then those of the three edges of each pair, and so is
-        what is returned.
+        Whether ties have a parameter. If they do, arguments and returned values belong to the
+        three edges of each pair.
     """
 
     link: Link
@@ -75,7 +79,7 @@ class ScoreFunction:
         return np.asarray(self.mean(t) ** 2)
 
     def integral(self, t: FloatArray) -> FloatArray:
-        """Return the integral of `mean` from 0; of a pair with ties, a third by edge."""
+        """Return the integral of `mean` from 0; with ties, one third of it for each edge."""
         if self.ties:
             d, tie = worths_and_ties(t)
             whole = np.logaddexp(np.logaddexp(0.5 * d, -0.5 * d), tie)
@@ -95,7 +99,7 @@ class ScoreFunction:
         return self.curvature(t) if self.likelihood or self.ties else self.link.exact.variance(t)
 
     def weight(self, t: FloatArray) -> FloatArray:
-        """Return what half a net win counts in the score: 1, or F' / (F (1 - F))."""
+        """Return the weight of half a net win in the score: 1, or F' / (F (1 - F))."""
         if not self.likelihood:
             return np.ones_like(t)
         ratio = self.link.exact.ratio
@@ -103,35 +107,36 @@ class ScoreFunction:
 
     @property
     def estimator(self) -> str:
-        """The loss of whose minimum these are the scores, before its ridge."""
+        """The name of the estimator with these scores, without its ridge."""
         return "maximum likelihood" if self.likelihood or self.link == LOGIT else "matching loss"
 
     @property
     def most(self) -> float:
-        """Largest score that a won comparison can show: 1/2, its mean plus its slope.
+        """Largest score of a won comparison: the maximum of the mean score minus the slope.
 
-        The slope F - 1 of the matching loss makes that a constant; that of the log-loss does not.
+        For the matching loss, with slope F - 1, this difference is the constant 1/2. For the
+        log-loss it depends on t.
         """
         return _most(self.link) if self.likelihood else 0.5
 
     @property
     def spread(self) -> float:
-        """Standard deviation of worths in predictions: probabilities vary as for the logit."""
+        """Standard deviation of worths for planning; probabilities then vary as for the logit."""
         return 0.25 / float(self.link.density(0.0))
 
     @property
     def mean_curvature(self) -> float:
-        """Curvature of a comparison on average over worths of this spread."""
+        """Mean curvature of a comparison over worths of this spread."""
         return LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "curvature")
 
     @property
     def mean_variance(self) -> float:
-        """Variance of a comparison on average over worths of this spread."""
+        """Mean variance of a comparison over worths of this spread."""
         return LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "variance")
 
     @property
     def mean_square(self) -> float:
-        """Square of the mean score of a comparison, on average over worths of this spread."""
+        """Mean of the squared mean score of a comparison over worths of this spread."""
         return 0.25 - LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "square")
 
 
@@ -155,7 +160,7 @@ def answer_probabilities(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the probabilities of win, tie and loss, given the difference of worths and lambda."""
     half = 0.5 * difference
-    top = np.maximum(np.abs(half), tie)  # so that no exponential overflows
+    top = np.maximum(np.abs(half), tie)  # subtracted to avoid overflow
     won = np.exp(half - top)
     tied = np.exp(tie - top)
     lost = np.exp(-half - top)
@@ -166,7 +171,7 @@ def answer_probabilities(
 @cache
 def _information(link: Link) -> Antiderivatives:
     score = ScoreFunction(link, likelihood=True)
-    # the information falls like F'; where upsets have this probability squared it is gone
+    # the information falls like F' and is negligible where upsets have this probability squared
     return Antiderivatives(score.curvature, 1.5 * link.exact.far)
 
 
@@ -199,7 +204,8 @@ class EdgeLoss:
     accuracy : float
         Largest error of a computed slope, in unit roundoffs of its bound.
     far : float
-        Difference of worths on a compared pair beyond which a fit without a ridge is infinite.
+        Difference of worths of a compared pair beyond which a fit without a ridge is treated as
+        infinite.
     """
 
     value: Callable[[FloatArray], float] = field(repr=False)
@@ -227,7 +233,7 @@ class EdgeLoss:
     def likelihood(cls, link: Link, won: FloatArray, lost: FloatArray) -> EdgeLoss:
         """Return the log-loss of wins and losses of each pair's first item, ties half of each."""
         exact = link.exact
-        # where u has no bound nothing private is fitted, and sizes only tell when to stop
+        # if u has no bound nothing private is fitted, and sizes are used in the stopping rule only
         most = exact.steepest if math.isfinite(exact.steepest) else 1.0
         return cls(
             lambda t: -float(won @ exact.log_cdf(t) + lost @ exact.log_cdf(-t)),
@@ -243,21 +249,22 @@ class EdgeLoss:
     def straight(self) -> float:
         """Difference of worths beyond which slopes are their limits.
 
-        log F is concave, F(0) = 1/2 and F(-far) = e^-28, so at 25 far the distribution has fallen
-        below the least tail of a link, 1e-290. From there on what is computed has constant slopes.
+        log F is concave, F(0) = 1/2 and F(-far) = e^-28. At 25 far the distribution has therefore
+        fallen below the least tail of a link, 1e-290. Beyond it the computed slopes are constant.
         """
         return 25.0 * self.far
 
     def moved(self, offset: FloatArray, radius: float) -> EdgeLoss:
-        """Return the loss as a function of what is left of each difference beside an offset.
+        """Return the loss as a function of the differences minus an offset.
 
-        What is left of the worths is bounded by `radius` times ``far``. Beyond ``straight`` the
-        loss is a line: an offset is cut off where no difference comes back from there.
+        The remaining worths are bounded by `radius` times ``far``. Beyond ``straight`` the loss is
+        a line. The offset is therefore clipped at a size from which no remaining difference reaches
+        back into the curved part.
 
-        Rounding the offset, what is left and their sum t moves t by 2 u |t| and 8 u radius far. The
-        curvature times |t| is below the bound of the slope, and so is the curvature times far / 28,
-        the unit of a distribution with exponential tails. So the slope moves by 2 + 2^8 radius unit
-        roundoffs of its bound.
+        Rounding the offset, the remainder and their sum t moves t by 2 u |t| and 8 u radius far.
+        The curvature times |t| is below the bound of the slope. The curvature times far / 28, the
+        unit of a distribution with exponential tails, is below this bound as well. The slope
+        therefore moves by at most 2 + 2^8 radius unit roundoffs of its bound.
         """
         end = self.straight + 8.0 * radius * self.far
         offset = np.clip(offset, -end, end)
@@ -273,8 +280,9 @@ class EdgeLoss:
 def loss_bounds(link: Link) -> LossBounds:
     """Return the constants of the loss that objective perturbation minimises under a link.
 
-    The log-loss where A1 bounds its slope, else the matching loss, whose slope F - y lies in
-    [-1, 1] and moves by 1 with the answer. Its curvature F' does not depend on the answer.
+    This is the log-loss if A1 bounds its slope, and the matching loss if not. The slope F - y of
+    the matching loss lies in [-1, 1] and changes by 1 with the answer. Its curvature F' does not
+    depend on the answer.
     """
     if link == LOGIT:
         return LOGISTIC

@@ -1,8 +1,8 @@
-"""The right side of a formula and what is declared beside it, as the columns of a model matrix.
+"""The model matrix of the right side of a formula, with declared levels and bounds.
 
-Levels and bounds are declarations, and the model matrix is worked out from them alone: nothing here
-sees data. A frame is asked afterwards which level, or which value within its bounds, each unit has
-(:mod:`privrank.encode.comparisons`).
+Levels and bounds are declarations, and the model matrix is computed from them alone. This module
+has no access to the data. The level of each unit, or its value within the bounds, is read from the
+data frame later (:mod:`privrank.encode.comparisons`).
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _NAMED = (
 
 MAX_CELLS = 1024
 MAX_NUMERIC = 6
-"""Combinations of levels, and numeric covariates, up to which a fit takes some seconds."""
+"""Largest numbers of level combinations and of numeric covariates; a fit takes some seconds."""
 
 FIRST = "first"
-"""The word that stands for the advantage of the item named first."""
+"""The name in formulas of the advantage of the item named first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a frame declares by the names and types of its columns, without a look at a cell.
+    """The declarations of a data frame by the names and types of its columns, without any cell.
 
     Parameters
     ----------
     names : set of str
-        Its columns.
+        Names of the columns.
     levels : mapping of str to sequence
         Columns of the formula whose types list their values.
     numeric : set of str
-        Columns of the formula that hold numbers.
+        Columns of the formula that contain numbers.
     """
 
     names: Set[str]
@@ -56,14 +56,14 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Predictor:
-    """A right side, declared: its levels and bounds, and the algebra of its model matrix.
+    """The right side of a formula with its levels and bounds, and its model matrix.
 
     Parameters
     ----------
     covariates : Covariates
         The linear predictor, without patterns.
     levels : mapping of str to tuple
-        The declared levels of each categorical covariate, as the frame writes them.
+        The declared levels of each categorical covariate, in the form used in the data frame.
     """
 
     covariates: Covariates
@@ -85,7 +85,7 @@ def declare(
     item_formula: object,
     item_data: object,
 ) -> Predictor:
-    """Work out the model matrix of the right side of a formula.
+    """Compute the model matrix of the right side of a formula.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def declare(
     labels : sequence
         The items.
     levels : mapping of str to sequence, or None
-        Levels of columns, those of a whole codebook if that is at hand.
+        Levels of columns; columns that the formula does not use are allowed.
     bounds : mapping of str to (low, high), or None
         Bounds of the numeric columns.
     item_formula, item_data : str and data frame, or None
@@ -105,7 +105,7 @@ def declare(
     Raises
     ------
     ValueError, TypeError
-        If this declares no model.
+        If the arguments do not declare a model.
     """
     # `first` is the order effect, unless the data has a column of that name
     factors = factors_of(right)
@@ -125,8 +125,8 @@ def declare(
     size = np.sqrt(np.maximum((weights**2).sum(axis=0), 1e-300))
     if np.linalg.eigvalsh((weights / size).T @ (weights / size))[0] < 1e-12:
         raise ValueError(
-            f"the columns of '~ {shown}' cannot be told apart: leave out covariates that repeat "
-            f"each other."
+            f"the coefficients of '~ {shown}' cannot be estimated separately. Leave out covariates "
+            f"that repeat each other."
         )
     covariates = Covariates(
         formula=shown,
@@ -150,7 +150,7 @@ def declare(
 
 
 def _check_order_effect(right: str, labels: Sequence[Any]) -> None:
-    """Refuse an order effect that is not a number by itself, or that an item is named like."""
+    """Raise an error if the order effect is not a single term, or if an item has its name."""
     named = [term for term in terms_of(right) if any(factor.column == FIRST for factor in term)]
     if any(term != (Factor(FIRST),) for term in named):
         raise ValueError(
@@ -159,7 +159,8 @@ def _check_order_effect(right: str, labels: Sequence[Any]) -> None:
         )
     if FIRST in map(str, labels):
         raise ValueError(
-            f"items must not be named {FIRST!r} beside an order effect of that name: rename it."
+            f"items must not be named {FIRST!r} if the formula has an order effect of that name. "
+            f"Rename the item."
         )
 
 
@@ -167,7 +168,7 @@ def _declarations(
     factors: Sequence[Factor], schema: Schema, levels: object, bounds: object
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
     """Return the declared levels of the categorical covariates and the bounds of the numeric."""
-    # a column with levels, declared or by its type, is categorical; else it is a number in bounds
+    # a column with levels, declared or by its type, is categorical; all others need bounds
     used = {factor.column for factor in factors}
     declared = _mapping("levels", levels)
     limits = _mapping("bounds", bounds)
@@ -221,8 +222,8 @@ def _levels(factor: Factor, declared: object, own: object) -> tuple[Any, ...] | 
 def _without_levels(factor: Factor) -> ValueError:
     return ValueError(
         f"levels must be declared for {factor.column!r}, as levels={{{factor.column!r}: [...]}}. "
-        f"List all that the questionnaire offers: a list read off the answers, as that of a pandas "
-        f"categorical may be, would reveal them."
+        f"List all levels that the questionnaire offers. A list taken from the answers, which the "
+        f"categories of a pandas column may be, would reveal them."
     )
 
 
@@ -244,15 +245,15 @@ def _bounds(column: str, given: object) -> tuple[float, float]:
     if not (np.isfinite([low, high, 2.0 * (high - low)]).all() and low < high):
         raise ValueError(
             f"numeric column {column!r} needs bounds={{{column!r}: (low, high)}}, two finite "
-            f"numbers from the questionnaire without which one respondent could move the fit "
-            f"without limit, and design='public', as the fit has to know who has which value: "
-            f"give both, or cut the numbers into declared levels."
+            f"numbers from the questionnaire that limit the influence of a respondent. It also "
+            f"needs design='public', because the fit uses the values of the respondents. Give "
+            f"both, or cut the numbers into declared levels."
         )
     return float(low), float(high)
 
 
 def _plain(level: Any) -> Any:
-    """Return a level as formulas can name it: numbers and text as they are, others as text."""
+    """Return a level in the form that formulas can name: a number or text."""
     return level if isinstance(level, str | int | float) else str(level)
 
 
@@ -264,9 +265,9 @@ def _weights(
 ) -> tuple[Any, tuple[tuple[int, ...], ...], FloatArray]:
     """Return the columns of the model matrix, the monomials, and rows to columns, shape (R, K).
 
-    The model matrix is linear in each numeric covariate (only plain columns enter), so its
-    differences between the middle (u = 0) and the upper bound (u = 1) are the coefficients of the
-    monomials.
+    The model matrix is linear in each numeric covariate, because only untransformed columns are
+    allowed. Its differences between the middle (u = 0) and the upper bound (u = 1) are therefore
+    the coefficients of the monomials.
     """
     # one row for every combination of levels and of middles and upper bounds
     corners = list(product((0, 1), repeat=len(ranges)))
@@ -323,7 +324,7 @@ def _item_matrix(
         if table[factor.column].isna().any():
             raise ValueError(f"item_data must have {factor.column!r} for every item.")
     columns = columns_of(formula, table)
-    # worths are centred, so that an intercept and the means of covariates have no meaning
+    # worths are centred, so an intercept and the means of covariates have no meaning
     used = [k for k, name in enumerate(columns.names) if name != "Intercept"]
     matrix = columns.matrix[:, used]
     if not np.isfinite(matrix).all():
@@ -344,9 +345,9 @@ def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) ->
     Parameters
     ----------
     facts : Covariates
-        What is public about the covariates.
+        The public facts about the covariates.
     table : mapping of str to sequence
-        Values of the covariates; a numeric one that is left out is in the middle of its bounds.
+        Values of the covariates; a numeric covariate that is left out has the middle of its bounds.
     size : int
         Length of the sequences.
 
@@ -355,8 +356,8 @@ def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) ->
     ValueError
         If a level is not declared, or a number is out of its bounds.
     """
-    # cells number the combinations of declared levels, the last factor running fastest; within one
-    # a row of the matrix is a polynomial in the positions of numbers within their bounds
+    # cells are the combinations of declared levels, with the last factor varying fastest; within a
+    # cell a row of the matrix is a polynomial in the positions of numbers within their bounds
     cell = np.zeros(size, dtype=np.int64)
     for name, declared in facts.factors:
         number = {level: place for place, level in enumerate(declared)}

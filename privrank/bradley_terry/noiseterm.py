@@ -1,12 +1,14 @@
-"""One noise of a release, and how it moves the scores. Sees no data.
+"""The noise of one part of a release, and its effect on the scores.
 
-A released number enters in two ways only: directly, or through the comparisons on which expected
-scores depend. To first order its noise z moves the scores at b by M(b) z, with
+A released number enters the scores in two ways only: directly, or through the numbers of
+comparisons on which expected scores depend. To first order its noise z moves the scores at b by
+M(b) z, with
 
     M(b) = scores - mean_scores(b)' counts,
 
-where row c of mean_scores(b), shape (cells, p), is the expected score of one answer in cell c.
-Covariance is v M M' for noise of variance v, and a simulation M z.
+where row c of mean_scores(b), shape (cells, p), is the expected score of one answer in cell c. The
+covariance is v M M' for noise of variance v, and simulated errors are M z. This module has no
+access to the data.
 """
 
 from __future__ import annotations
@@ -26,33 +28,34 @@ from privrank.util.arrays import FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import dense, product
 
 Map = Any
-"""Whatever ``rows @ map`` is defined for: an array, or a sparse array."""
+"""A linear map for which ``rows @ map`` is defined: an array, or a sparse array."""
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseTerm:
-    """Noise of one part of a release, as independent vectors of k numbers.
+    """The noise of one part of a release, as independent vectors of k numbers.
 
     Parameters
     ----------
     distribution : Noise or None
-        Distribution of a vector, in steps; None for numbers of variance 1 that are taken as normal.
+        Distribution of a vector, in steps; None for standard normal numbers.
     step : float
-        The step.
+        The step of the lattice.
     size : int
-        How many numbers k a vector has.
+        The number k of entries of a vector.
     scores : Map, shape (p, k), or None
-        How the numbers enter the scores directly; None if they do not.
+        The map from the numbers to the scores that they enter directly; None if there is none.
     counts : sequence of Map, or None
-        How they enter the comparisons of the cells, shape (cells, k), as factors of a product, of
-        which the identity has none; None if they do not.
+        The map from the numbers to the comparisons of the cells, shape (cells, k), as factors of a
+        product. The empty sequence is the identity. None if the numbers do not enter comparisons.
     items : ndarray of int64, shape (1 or 2, l), or None
-        Item of each number, or winner and loser of a cell, or pair; k / l such blocks follow each
-        other. Public draws are for the items in the order of their worths.
+        The item of each number, the winner and loser of each cell, or the two items of each pair.
+        The k numbers are k / l such blocks. Public draws are assigned to the items in the order of
+        their worths.
     vectors : ndarray, shape (K, vectors)
-        Weights of the vectors in each column of a model matrix, whose scores follow each other.
+        Weights of the vectors in each column of a model matrix; scores are ordered by column.
     beside : bool
-        Whether the noise counts among normal errors of the scores, beside what is simulated.
+        Whether the noise is one of the normal errors of the scores that are not simulated.
     """
 
     distribution: Any
@@ -71,18 +74,18 @@ class NoiseTerm:
 
     @property
     def variance(self) -> float:
-        """Variance of independent numbers with differences like those of one vector."""
+        """Variance of independent numbers whose differences have the variance of this noise."""
         if self.distribution is None:
             return self.step**2
         return self.step**2 * equivalent_variance(self.distribution, self.size)
 
     @property
     def score_variance(self) -> float:
-        """Variance of the noise of each score that the numbers enter alike."""
+        """Variance of the noise of each score, if the numbers enter all scores alike."""
         return self.variance * float((self.scores**2).sum() / self.scores.shape[0])
 
     def through_counts(self, rows: FloatArray) -> FloatArray:
-        """Return what the numbers do to rows of scores by cell, shape (rows, k), by the counts."""
+        """Return the effects of the numbers, through the counts, on rows of scores, (rows, k)."""
         return dense(reduce(matmul, self.counts or (), rows))
 
     def at(self, mean: Callable[[], Map]) -> Map:
@@ -90,11 +93,11 @@ class NoiseTerm:
         if self.counts is None:
             return self.scores
         moved = reduce(matmul, self.counts, mean().T)
-        # noise is symmetric, so the sign of all of it does not matter
+        # the noise is symmetric, so its overall sign does not matter
         return moved if self.scores is None else self.scores - moved
 
     def covariance(self, mean: Callable[[], Map]) -> FloatArray:
-        """Return the covariance of the scores by this noise, given those of the cells."""
+        """Return the covariance of the scores by this noise, given expected scores of the cells."""
         moved = self.at(mean)
         gram = product(moved, moved.T) if isinstance(moved, np.ndarray) else dense(moved @ moved.T)
         return np.asarray(self.variance * np.kron(self.vectors @ self.vectors.T, gram))
@@ -106,14 +109,14 @@ class NoiseTerm:
         place: IntArray,
         generator: np.random.Generator | None,
     ) -> FloatArray:
-        """Draw errors of the scores, shape (draws, p), given those of the cells.
+        """Draw errors of the scores, shape (draws, p), given the expected scores of the cells.
 
-        Public draws for the items at these places where there is no generator.
+        Without a generator the draws are public and belong to the items at these places.
         """
         moved = self.step * self.at(mean).T
         errors = np.zeros((draws, len(self.vectors) * moved.shape[1]))
         for row in self.vectors.T:
-            # one vector at a time, so that memory does not grow with their number
+            # one vector at a time keeps memory independent of their number
             drawn = (
                 self._public(draws, place)
                 if generator is None
@@ -123,12 +126,12 @@ class NoiseTerm:
         return errors
 
     def _public(self, draws: int, place: IntArray) -> FloatArray:
-        """Return public draws, the same whatever the order in which items are listed."""
+        """Return public draws that do not depend on the order in which items are listed."""
         drawn = public_noise(self.distribution, self.size, draws, len(place) * self.by_pair)
         if self.items is None:
             return drawn
         ends = place[self.items]
-        # what enters scores has a sign, which depends on which of two items is the first
+        # numbers that enter scores have a sign, which depends on the order of the two items
         turned = (ends[0] > ends[-1]) & (self.scores is not None)
         rank = np.argsort(np.lexsort((ends.max(axis=0), ends.min(axis=0), turned)))
         blocks = np.arange(0, self.size, len(rank))
@@ -137,7 +140,7 @@ class NoiseTerm:
 
 @lru_cache(maxsize=3)
 def public_noise(distribution: Noise | None, size: int, draws: int, pairs: int = 0) -> FloatArray:
-    """Return public draws, shape (draws, size), kept for the next test; of pairs, if any."""
+    """Return cached public draws, shape (draws, size), for pairs of items if `pairs` is not 0."""
     generator = public_generator("errors of pairs" if pairs else "errors of worths", pairs or size)
     if distribution is None:
         return readonly_copy(generator.standard_normal((draws, size)), np.float64)

@@ -1,34 +1,40 @@
-"""Comparisons per pair: met, declared, released with noise, or from those of each item. No data.
+"""Numbers of comparisons per pair of items: exact, declared, released, or derived from item counts.
 
-**Proportional counts.** Wins W and losses L of each item are released, or net wins and the
-comparisons a of each. The sums a = W + L show the weights of the items as far as they stand out
-from their noise: items of which they do not are not identified.
+This module has no access to the data.
 
-**Who met whom.** Given how often each item was compared, E n_ij = x_i x_j exp(-beta g_ij), one
-weight for each item, and g_ij how many places apart i and j are in the released ranking. beta is 0
-where pairs are drawn at random, whatever the popularity of items, and where answers to a fixed
-questionnaire are missing at random. It is above 0 where like meets like.
+**Proportional counts.** Either the wins W and losses L of each item are released, or its net wins
+and its number of comparisons a. The weights of the items are estimated from a = W + L. An item
+whose number of comparisons is not clearly above the noise is not identified.
 
-**Estimate of beta.** With s the halves of the ranking, 1 for the better and -1 for the other, the
-sum Q of s_i s_j over comparisons is released in a second stage. beta is where its expectation, with
-the counts of the items as released, is Q. Expected nets depend on the pair counts; so the error of
-beta is in the scores of the worths. Let z be what a comparison of a pair adds to an
-expected score, n' the slopes of the pair counts by beta, and h = sum of n' s_i s_j that of Q. An
-error in beta by dQ / h moves that score by (sum of z n') dQ / h. So it has the errors of
-comparisons that add z - (sum of z n' / h) s_i s_j each, and the noise of Q times (sum of z n') / h.
+**Matching of opponents.** Given the number of comparisons of each item, E n_ij = x_i x_j
+exp(-beta g_ij). Here x_i is the weight of item i, and g_ij is the number of places between i and j
+in the released ranking. beta is 0 if pairs are drawn at random, whatever the popularity of the
+items, and if answers to a fixed questionnaire are missing at random. beta is positive if similar
+items are compared more often.
 
-Where Q shows too little of beta it is taken to be 0. Whether it is 0 is tested in any case.
+**Estimate of beta.** Let s_i be 1 for items in the better half of the ranking and -1 for the
+others. The sum Q of s_i s_j over comparisons is released in a second stage. The estimate of beta is
+the value at which the expectation of Q, given the released counts of the items, equals Q. Expected
+net wins depend on the pair counts, so the scores of the worths contain the error of beta. Let z be
+the contribution of one comparison of a pair to an expected score. Let n' be the derivatives of the
+pair counts with respect to beta, and h = sum of n' s_i s_j the derivative of Q. An error dQ / h in
+beta moves the score by (sum of z n') dQ / h. The error of the score is therefore the error of
+comparisons that contribute z - (sum of z n' / h) s_i s_j each, plus the noise of Q times
+(sum of z n') / h.
 
-**Whether comparisons connect the items.** Of public comparisons the graph decides. Of released
-counts it is asked whether they exceed their noise. Items on two sides of a cut whose released
-comparisons, added up, do not exceed `FEW` standard deviations of their noise count as not compared
-with each other; by such cuts items fall into *parts*. A difference of worths is identified within a
-part. Nothing but the release and the distribution of its noise decides.
+If Q contains too little information on beta, beta is set to 0. The hypothesis beta = 0 is tested
+in all cases.
 
-Where nobody compared the two sides of a cut it is detected unless the noise of the sum exceeds
-`FEW` standard deviations. The probability of that is at most .002 for one pair, .0015 for two and
-.001 for more (``tests/release/test_connected.py``). As the noise is symmetric, a cut with at least
-twice as many comparisons is taken for one without any as rarely.
+**Connected items.** For public comparisons the graph determines which items are connected. For
+released counts each cut of the items into two sides is examined. If the released comparisons across
+the cut, added up, do not exceed `FEW` standard deviations of their noise, the two sides are treated
+as not compared. Such cuts divide the items into *parts*. Differences of worths are identified
+within a part. The parts depend only on the release and the distribution of its noise.
+
+A cut without any comparisons is detected unless the noise of the sum exceeds `FEW` standard
+deviations. The probability of that is at most 0.002 for one pair, 0.0015 for two pairs and 0.001
+for more (``tests/release/test_connected.py``). The noise is symmetric, so a cut with at least twice
+as many comparisons is classified as empty with at most the same probability.
 """
 
 from __future__ import annotations
@@ -58,32 +64,32 @@ from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, read
 from privrank.util.solvers import inverse, product, spectrum
 
 MIN_GROUP = 1.0
-"""Answers that every group is taken to have at least."""
+"""Least number of answers of a group; smaller released numbers are raised to it."""
 
 MAX_ERROR = 0.1
-"""Standard error of the noise of an item's comparisons, over these, up to which it is identified.
+"""Largest ratio of the noise of an item's comparisons to their number for an identified item.
 
-With more the worths are stretched, and no longer in proportion to the noise."""
+With a larger ratio differences of worths are too large, and not in proportion to the noise."""
 
 _MAX_DECAY = 0.1
 _MAX_IN_ALL = 1.1
-"""Size of beta up to which intervals of 12 items were found to cover, a place and in all."""
+"""Sizes of beta, per place and in all, up to which intervals of 12 items covered in studies."""
 
 _LARGEST = 0.99
-"""Largest number of an item's comparisons, over those of all others, that is fitted."""
+"""Largest number of comparisons of one item that is fitted, as a share of all others' numbers."""
 
 _STEPS = 100
 _CLOSE = 1e-11
 
 _MAX_DECAY_ERROR = 0.05
-"""Standard error of beta up to which it is fitted."""
+"""Largest standard error with which beta is fitted."""
 
 _FARTHEST = 0.3
 _ROUNDS = 50
 """Largest beta that is fitted, and steps of the search."""
 
 FEW = 4.0
-"""Standard deviations of their noise that released comparisons have to exceed to count as any."""
+"""Standard deviations of the noise that released comparisons must exceed to count as present."""
 
 _LIMIT = 0.05
 """Level of the lower limit of the comparisons across a cut."""
@@ -91,8 +97,8 @@ _LIMIT = 0.05
 _MAX_EVERY = 10
 _MAX_ORDERED = 100
 _MAX_SPECTRAL = 500
-"""Items up to which every cut is tried; up to which the weakest of single items and of cuts along
-eigenvectors comes first; and up to which such cuts are tried once no single item is left alone."""
+"""Largest numbers of items for three searches: every cut is tried; the weakest of all single items
+and all cuts along eigenvectors is tried first; such cuts are tried after all single items."""
 
 _VECTORS = 8
 """Eigenvectors along which cuts are tried."""
@@ -101,12 +107,12 @@ _VECTORS = 8
 def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[str, Any]:
     """Return counts per pair that were released with noise of this variance.
 
-    A fit needs counts that are not negative: where noise has carried one below 0 it is 0, and what
-    that adds is taken off again once the worths are known
-    (:func:`privrank.bradley_terry.estimate.estimate`). So the errors of the
-    equations have mean 0 and the variance of the noise, whatever the counts are. Counts shrunk
-    towards their mean would be wrong in the same direction for all pairs of an item that is
-    compared more often than others.
+    A fit needs counts that are not negative, so a count that noise has made negative is set to 0.
+    The difference is subtracted again as soon as the worths are known
+    (:func:`privrank.bradley_terry.estimate.estimate`). The errors of the equations therefore have
+    mean 0 and the variance of the noise, whatever the counts are. Shrinking the counts towards
+    their mean instead would cause errors of the same sign in all pairs of an item that is compared
+    more often than others.
     """
     items = len(design.items)
     count = np.maximum(noisy, 0.0)
@@ -118,16 +124,16 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
 
 
 def uncounted(release: Release) -> bool:
-    """Return whether nothing is known of how often any item was compared."""
+    """Return whether the numbers of comparisons of the items are unknown."""
     return release.design.unknown and not {names.SIDES, names.ITEM_COUNTS} & release.parts.keys()
 
 
 @lru_cache(maxsize=8)
 def pair_counts(release: Release) -> dict[str, Any]:
-    """Return the comparisons per pair, as score equations have them.
+    """Return the comparisons per pair, as arguments of the score equations.
 
-    Its `pairs`, where they are released `surplus`, `terms` and `member`, and `matching` where they
-    follow from those of items.
+    The key `pairs` is always present. Released counts add `surplus`, `terms` and `member`. Counts
+    that follow from the counts of the items add `terms`, `member` and `matching`.
     """
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
@@ -152,15 +158,16 @@ def pair_counts(release: Release) -> dict[str, Any]:
 def _normal(
     variance: float, size: int, counts: tuple[Any, ...], items: IntArray | None = None
 ) -> NoiseTerm:
-    """Return errors of counts that are taken as normal."""
+    """Return a term for errors of counts that are treated as normal."""
     return NoiseTerm(None, math.sqrt(variance), size, counts=counts, items=items)
 
 
 def counts_by_cell(release: Release) -> dict[str, Any]:
     """Return comparisons per pattern and pair, and per cell, with their errors.
 
-    Under a private design the comparisons per cell are released, and so are those per pair unless
-    they are declared. Every cell is taken to compare the pairs in the same proportions.
+    Under a private design the comparisons per cell are released; the comparisons per pair are
+    released too unless they are declared. All cells are assumed to compare the pairs in the same
+    proportions.
     """
     counts = dict(pair_counts(release))
     covariates = release.design.covariates
@@ -174,7 +181,7 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
     if cells > 1:
         part = release.parts[names.GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, MIN_GROUP)
-    # edges cell by cell, with the share of the cell in the comparisons of each pair
+    # edges cell by cell; each pair's comparisons are divided by the shares of the cells
     shift = np.repeat(np.arange(cells) * m, len(pairs.first))
     share = answers / answers.sum()
     counts["pairs"] = PairCounts(
@@ -189,7 +196,7 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
         noise = counts["terms"][names.PAIR_COUNTS]
         terms[names.PAIR_COUNTS] = replace(noise, counts=(by_pair,), beside=True)
     if cells > 1:
-        # an answer more moves shares of all comparisons from the other cells to this one
+        # one more answer in a cell moves shares of all comparisons from the other cells to it
         by_cell = kron(np.diag(share), pairs.count[:, None], format="csr")
         moves = (np.diag(1.0 / share) - 1.0) / answers.sum()
         noise = _normal(part.noise_variance, cells, (by_cell, moves))
@@ -199,24 +206,27 @@ def counts_by_cell(release: Release) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """The fit of who met whom.
+    """The fit of the matching of opponents.
 
-    Expected scores depend on it by the mean of F - 1/2 of each pair, which is given.
+    Expected scores depend on the matching and on the mean of F - 1/2 of each pair, which methods
+    take as an argument.
 
     Parameters
     ----------
     pairs : PairCounts
         The pair counts.
     beta, error : float
-        The coefficient of the places between two items, and its standard error; 0 and infinite
-        where it is not fitted.
+        The coefficient of the number of places between two items, and its standard error; 0 and
+        infinite if beta is not fitted.
     off, deviation : float
-        Q less what is expected of it if beta is 0, and the standard deviation of that but for the
-        noise of Q; NaN where Q was not released.
+        Q minus its expectation for beta = 0, and the standard deviation of this difference without
+        the noise of Q; `off` is NaN if Q was not released.
     alike : ndarray, shape (edges,)
-        1 for pairs within a half of the ranking, -1 for others, 0 beside the item in the middle.
+        1 for pairs within a half of the ranking, -1 for pairs across, 0 for pairs with the item in
+        the middle.
     slopes : ndarray, shape (edges,)
-        Slopes of the pair counts by beta, over that of Q; 0 where beta is not fitted.
+        Derivatives of the pair counts with respect to beta, divided by the derivative of Q; 0 if
+        beta is not fitted.
     by_items : ndarray, shape (m, m)
         Inverse of the covariance of independent comparisons by item: (diag a + n)^-1.
     variance : float
@@ -243,11 +253,11 @@ class Matching:
 
     @property
     def most(self) -> float:
-        """Size of beta up to which intervals were found to cover."""
+        """Size of beta up to which intervals covered in studies."""
         return min(_MAX_DECAY, _MAX_IN_ALL / (len(self.by_items) - 1))
 
     def _ends(self) -> tuple[csr_array, FloatArray]:
-        """Return sums over the comparisons of each item, less what the fit of beta takes."""
+        """Return factors of sums over each item's comparisons, corrected for the fit of beta."""
         ends = abs(item_contrasts(self.pairs, len(self.by_items)).matrix)
         summed = ends.multiply(self.pairs.count[:, None])
         taken = np.vstack((np.eye(len(self.by_items)), -(self.alike @ summed)))
@@ -259,16 +269,16 @@ class Matching:
         return (*self._ends(), self.by_items)
 
     def terms(self, counted: bool) -> dict[str, NoiseTerm]:
-        """Return the noise of Q, and of the comparisons of items if these are `counted` alone."""
+        """Return the noise of Q; if `counted`, also the noise of the items' comparisons."""
         terms = {names.OPPONENTS: NoiseTerm(self.noise, 1.0, 1, counts=(self.slopes[:, None],))}
         if counted:
             terms[names.ITEM_COUNTS] = _normal(self.variance, len(self.by_items), self.by_counts)
         return terms
 
     def covariance(self, mean: FloatArray) -> FloatArray:
-        """Return what random opponents add to the covariance of scores, given item counts.
+        """Return the contribution of random opponents to the covariance of the scores.
 
-        And the mean score of each pair.
+        The counts of the items are fixed, and `mean` is the mean score of each pair.
         """
         contrasts = item_contrasts(self.pairs, len(self.by_items))
         count = self.pairs.count
@@ -276,17 +286,17 @@ class Matching:
         both = np.multiply.outer(beta, contrasts.scores(count * self.alike * mean))
         met = contrasts.information(count * mean**2) - both - both.T
         met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
-        # the last term is what the comparisons of the items explain
+        # subtract the part explained by the comparisons of the items
         nets = reduce(matmul, self._ends(), contrasts.scores_by(np.arange(len(mean)), mean).T)
         return np.asarray(met - product(product(nets, self.by_items), nets.T))
 
 
 def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the x with x_i times the sum of all other w_ij x_j equal to `counts`.
+    """Return the x for which x_i times the sum of all other w_ij x_j equals `counts`.
 
-    By Newton's method for the convex sum over pairs of w_ij x_i x_j less that of counts log x_i, in
-    steps of at most 1 of log x. Each of the positive counts has to be less than the sum of the
-    others; the diagonal of `weights`, shape (m, m), is 0.
+    Newton's method minimises the sum over pairs of w_ij x_i x_j minus the sum of counts log x_i,
+    which is convex in log x, in steps of at most 1 in log x. Each count must be positive and less
+    than the sum of the others. The diagonal of `weights`, shape (m, m), is 0.
     """
     x = counts / np.sqrt(counts.sum())
     for _ in range(_STEPS):
@@ -300,10 +310,11 @@ def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
-    """Return released wins of the items, their losses with a minus sign, and how noisy sums are.
+    """Return the items' wins, their losses with a minus sign, and the variance of their noise.
 
-    Or half the released comparisons with half the net wins, which is the same but for noise. Last
-    comes the variance of the noise of an item's comparisons.
+    If comparisons and net wins were released instead, half their sum and half their difference are
+    returned, which are the same except for noise. The variance is the variance of the noise of an
+    item's number of comparisons.
     """
     if names.ITEM_COUNTS in release.parts:
         nets = release.parts[names.NET]
@@ -328,9 +339,9 @@ def _places(release: Release) -> IntArray:
 
 
 def halves(release: Release) -> IntArray:
-    """Return 1 for the items of the better half by released win rates, -1 for those of the other.
+    """Return 1 for the better half of the items by released win rates, -1 for the other half.
 
-    And 0 for the one in the middle of an odd number.
+    If the number of items is odd, the item in the middle has 0.
     """
     return _sides_of(_places(release))
 
@@ -340,11 +351,11 @@ def _sides_of(place: IntArray) -> IntArray:
 
 
 def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
-    """Return who met whom, and the part of each item; None where all are in one.
+    """Return the fitted matching and the part of each item; None if all items are in one part.
 
-    Items whose comparisons do not stand out from their noise are in parts of
-    their own. So are all where one item is in nearly all comparisons, as then its weight has no
-    end.
+    Each item whose number of comparisons is not clearly above the noise is a part of its own. If
+    one item takes part in nearly all comparisons, its weight has no finite estimate, and every item
+    is a part of its own.
     """
     won, lost, variance = _sides(release)
     m = len(won)
@@ -365,7 +376,7 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CountsAt:
-    """Pair counts at a beta, their slopes by it, the inverse that goes by items, and Q's signs."""
+    """Pair counts at a value of beta, their derivatives, the inverse by items, and signs of Q."""
 
     count: FloatArray
     slopes: FloatArray
@@ -374,7 +385,7 @@ class _CountsAt:
 
     @classmethod
     def of(cls, beta: float, counts: FloatArray, place: IntArray) -> _CountsAt:
-        """Return them, given the counts and places of the items."""
+        """Compute them from the counts and places of the items."""
         gaps = np.abs(place[:, None] - place).astype(np.float64)
         weights = np.exp(-beta * gaps)
         np.fill_diagonal(weights, 0.0)
@@ -382,7 +393,7 @@ class _CountsAt:
         (first, second) = np.triu_indices(len(counts), 1)
         table = weights * np.outer(x, x)
         by_items = inverse(table + np.diag(counts))
-        # what keeps the counts of the items as they are
+        # the shift that keeps the counts of the items fixed
         shift = by_items @ (table * gaps).sum(axis=1)
         slopes = table * (shift[:, None] + shift - gaps)
         side = _sides_of(place)
@@ -396,15 +407,16 @@ class _CountsAt:
 
     @property
     def slope(self) -> float:
-        """Its slope by beta."""
+        """The derivative of that expectation with respect to beta."""
         return float(self.slopes @ self.alike)
 
     def deviation(self, variance: float) -> float:
         """Return the standard deviation of Q, given the counts of items with this noise.
 
-        Comparisons are independent given these, as of Poisson counts of pairs: Q has the variance
-        of its sum less what its regression on the counts explains. To it comes the noise of these,
-        by the same regression.
+        Pair counts are modelled as independent Poisson numbers, conditional on the counts of the
+        items. The variance of Q is the variance of its sum minus the part explained by its
+        regression on the counts of the items. The noise of these counts is added through the same
+        regression.
         """
         ends = np.triu_indices(len(self.by_items), 1)
         signed = self.count * self.alike
@@ -420,7 +432,7 @@ class _CountsAt:
 
 
 def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matching:
-    """Return who met whom, given the counts of items and the variance of their noise."""
+    """Return the fitted matching, given the counts of items and the variance of their noise."""
     place = _places(release)
     error = math.inf
     beta = 0.0
@@ -452,7 +464,7 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
 
 
 def groups_of(pairs: PairCounts, items: int) -> tuple[int, AnyArray]:
-    """Return how many groups of items are not compared with each other, and the group of each."""
+    """Return the number of groups that are not compared with each other, and each item's group."""
     # with covariates item i with pattern s has the number s m + i
     edges = (pairs.first % items, pairs.second % items)
     graph = coo_array((np.ones(len(pairs.first)), edges), shape=(items, items))
@@ -466,9 +478,10 @@ def groups_of(pairs: PairCounts, items: int) -> tuple[int, AnyArray]:
 
 
 def check_connected(pairs: PairCounts, items: tuple[str, ...], *, reports: bool = False) -> None:
-    """Refuse a public comparison graph that falls apart: worths across groups mean nothing.
+    """Raise an error if a public comparison graph is not connected.
 
-    Named is what lies outside the largest group; `reports` are what is counted, where they are.
+    Differences of worths between unconnected groups have no meaning. The message names the items
+    outside the largest group. `reports` means that the comparisons are local reports.
     """
     groups, member = groups_of(pairs, len(items))
     if groups == 1:
@@ -489,21 +502,21 @@ def check_connected(pairs: PairCounts, items: tuple[str, ...], *, reports: bool 
 
 
 def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
-    """Return the part of each item, numbered from 0; None where all items are in one.
+    """Return the part of each item, numbered from 0; None if all items are in one part.
 
-    Given released counts of all pairs, in the order of ``numpy.triu_indices(items, 1)``, and the
-    variance of their noise, which is uncorrelated.
+    `noisy` are the released counts of all pairs, in the order of ``numpy.triu_indices(items, 1)``.
+    `variance` is the variance of their noise, which is uncorrelated.
     """
     table = squareform(noisy, checks=False)
     queue = [np.arange(items)]
     parts = list[IntArray]()
     while queue:
         inside = queue.pop()
-        # split by the weakest cut until all cuts of what is left exceed their noise
+        # split by the weakest cut until all cuts of the remaining items exceed their noise
         within = table[np.ix_(inside, inside)]
         if len(inside) > _MAX_ORDERED:
             alone = within.sum(axis=1) <= FEW * np.sqrt(variance * (len(inside) - 1))
-            if alone.any():  # all at once: where nothing is identified, that is all of them
+            if alone.any():  # all in one step: if nothing is identified, these are all items
                 parts += np.split(inside[alone], alone.sum())
                 if not alone.all():
                     queue.append(inside[~alone])
@@ -524,21 +537,22 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
 def weak_cuts(
     noisy: FloatArray, variance: float, components: Sequence[IntArray]
 ) -> list[tuple[FloatArray, float]]:
-    """Return the cuts that hardly exceed their noise, and how probable it was that they do.
+    """Return the cuts that barely exceed their noise, and the probability of exceeding it.
 
     Parameters
     ----------
     noisy, variance : ndarray, float
-        As of :func:`parts_of`.
+        Released counts of all pairs and the variance of their noise (see :func:`parts_of`).
     components : sequence of ndarray of int
         The items of each part.
 
     Returns
     -------
     list of ndarray and float
-        1 for the items on one side, shape (m,), of the cuts whose comparisons have a lower limit,
-        to one side at level .05, below the `FEW` standard deviations that they have to exceed. And
-        how probable it is that they do if there are as many comparisons as that limit says.
+        For each cut, 1 for the items on one side, shape (m,), and a probability. The cuts are those
+        whose number of comparisons has a one-sided 95% lower limit below `FEW` standard deviations
+        of the noise. The second value is the probability of a released number above `FEW` standard
+        deviations if the true number equals this limit.
     """
     table = squareform(noisy, checks=False)
     weak = []
@@ -553,7 +567,7 @@ def weak_cuts(
 
 
 def _weakest(table: FloatArray, variance: float) -> BoolArray | None:
-    """Return one side of the cut whose counts exceed their noise least; None if all exceed it."""
+    """Return one side of the weakest cut relative to the noise; None if all cuts exceed it."""
     sides, crossing, noise = _crossings(table, variance)
     least = int(np.argmin(crossing / np.maximum(noise, 1e-150)))
     side: BoolArray = sides[least]
@@ -561,19 +575,19 @@ def _weakest(table: FloatArray, variance: float) -> BoolArray | None:
 
 
 def _crossings(table: FloatArray, variance: float) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Return sides of cuts, the released comparisons across each, and the noise of their sum."""
+    """Return sides of cuts, released comparisons across each, and the deviation of their noise."""
     sides = _cuts(table)
     crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
-    size = sides.sum(axis=1)  # of k items there are k (m - k) pairs across
+    size = sides.sum(axis=1)  # a side of k items has k (m - k) pairs across the cut
     return sides, crossing, np.sqrt(variance * size * (len(table) - size))
 
 
 def _cuts(table: FloatArray) -> BoolArray:
-    """Return the sides of the cuts that are tried, one by row."""
+    """Return the sides of the cuts that are tried, one per row."""
     m = len(table)
     if m <= _MAX_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
         return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
-    # a part that is hardly compared with the rest is nearly constant along a low eigenvector
+    # a part with few comparisons to the rest is nearly constant along a low eigenvector
     _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)
     place = np.argsort(np.argsort(vectors[:, : min(_VECTORS, m)], axis=0), axis=0)
     sweeps = place.T[:, None, :] < np.arange(1, m)[None, :, None]

@@ -1,21 +1,24 @@
-"""Releases of comparisons read as noisy score equations, one constructor per mechanism. No data.
+"""Noisy score equations from releases of comparisons, with one constructor per mechanism.
 
-**Ties.** Where ties have a parameter lambda, the last coefficient, its score equation is
-``sum n_ij P(tie) = ties``, the number of ties T, released with noise. Noise can bring T where there
-is no fit. It is cut off at 1/2 and at N - max(|net|_1, 1) / 2, of N comparisons: as many are
-decided as the net wins show. That is always done, and never is another model fitted instead, which
-would estimate something else whenever the noise says so.
+This module has no access to the data.
 
-**Wins and losses.** Where wins W and losses L are released, net = W - L, and pair counts follow
-from the comparisons a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To first
-order an error in these moves expected nets f_i = sum_j n_ij g_ij, g = 2 F - 1, by
-J = (diag f + n o g) (diag a + n)^-1, with o the product by entries. So noise e_W, e_L of both
-brings the error (I - J) e_W - (I + J) e_L; noise e, f of net and a, where these were released by
-themselves, brings e - J f. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. Where
-beta is fitted a comparison adds g less what that takes, in all of these formulas.
+**Ties.** The tie parameter lambda, if there is one, is the last coefficient. Its score equation is
+``sum n_ij P(tie) = ties``, with the number of ties T released with noise. Noise can move T to a
+value for which there is no fit. T is therefore clipped to the range from 1/2 to
+N - max(|net|_1, 1) / 2, where N is the number of comparisons: the net wins show that at least
+|net|_1 / 2 comparisons were decided. The same model is fitted whether or not T is clipped, because
+a choice of model by the noise would change the estimand.
 
-**Groups.** An answer more in a group moves shares of all comparisons from the other groups to this
-one. A comparison more of a pair adds to every group by the group's share.
+**Wins and losses.** If wins W and losses L are released, net = W - L, and pair counts follow from
+the number of comparisons a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To
+first order, an error in a moves the expected net wins f_i = sum_j n_ij g_ij, with g = 2 F - 1, by
+J = (diag f + n o g) (diag a + n)^-1, where o is the entrywise product. Noise e_W and e_L of W and L
+therefore causes the error (I - J) e_W - (I + J) e_L. If net and a are released directly with noise
+e and f, the error is e - J f. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. If
+beta is fitted, g is replaced in these formulas by g minus the effect of a comparison through beta.
+
+**Groups.** One more answer in a group moves shares of all comparisons from the other groups to this
+group. One more comparison of a pair adds to every group in proportion to the group's share.
 """
 
 from __future__ import annotations
@@ -50,24 +53,25 @@ SIMULATION_STEP = 2.0**-20
 def score_equations(release: Release) -> ScoreEquations:
     """Read a release as noisy score equations.
 
-    Worths of objective perturbation are read through their equations: at the minimiser the score
-    equations hold with the noise w on their right-hand side. So their left-hand side, with public
-    pair counts, is half a noisy net. The log-loss of other links than the logit is read in the same
-    way, its scores being linear about the truth.
+    Worths of objective perturbation are read through their score equations, which hold at the
+    minimiser with the noise w on the right-hand side. The left-hand side, with public pair counts,
+    is therefore half a noisy net. The log-loss of links other than the logit is read in the same
+    way, because its scores are linear about the truth.
 
-    The win matrix of a non-private run, exact and of the pairs met only, is fitted by maximum
-    likelihood; for the logit that is what its net wins give. That of randomised responses is read
-    by its net wins over the gain of the response. A report r of an answer y in {1, 0, -1} has
-    E(r | y) = gain y. So half of r / gain has mean F - 1/2 and variance E(r^2) / (4 gain^2) -
-    (F - 1/2)^2 = F (1 - F) + (E(r^2) / gain^2 - 1) / 4. Sampling and response are one draw, and
-    this is its variance. E(r^2) is 1 without ties; else it has an unbiased estimate in the share of
-    a pair's reports that are no ties.
+    The exact win matrix of a non-private run, which contains the compared pairs only, is fitted by
+    maximum likelihood. For the logit its net wins give the same fit. The win matrix of randomised
+    responses is read as its net wins divided by the gain of the response. A local report r of an
+    answer y in {1, 0, -1} has E(r | y) = gain y. Half of r / gain therefore has mean F - 1/2 and
+    variance E(r^2) / (4 gain^2) - (F - 1/2)^2 = F (1 - F) + (E(r^2) / gain^2 - 1) / 4. This is the
+    joint variance of sampling and response. Without ties E(r^2) is 1. With ties the share of a
+    pair's local reports that are not ties is an unbiased estimate of it.
 
-    Where ties have a parameter, an answer of three is reported with the probability q_a = gain p_a
-    + c, c = (1 - gain) / 3. So of n reports (n_a - c n) / gain has the mean n p_a. Net wins and
-    ties of these are the scores. Their covariance is that of answers, edge by edge, with
-    q_a q_b / gain^2 in the place of p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, of
-    which the numbers of reports have an unbiased estimate.
+    If ties have a parameter, one of three answers is reported, with the probabilities
+    q_a = gain p_a + c, where c = (1 - gain) / 3. For n local reports (n_a - c n) / gain therefore
+    has mean n p_a. The scores are the net wins and ties computed from these numbers. Their
+    covariance is the covariance of the answers, edge by edge, with q_a q_b / gain^2 instead of
+    p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, for which the numbers of local
+    reports give an unbiased estimate.
     """
     read = next(READERS[part] for part in READERS if part in release.parts)
     return read(release)
@@ -75,8 +79,8 @@ def score_equations(release: Release) -> ScoreEquations:
 
 def _of_worths(release: Release) -> ScoreEquations:
     """Read the worths of objective perturbation through their equations."""
-    # at the minimiser X' mu(X theta) + gamma theta = target - w, so this sum is the noisy score,
-    # and w the noise in it
+    # at the minimiser X' mu(X theta) + gamma theta = target - w, so this sum is the noisy score
+    # with the noise w
     counts = counts_by_cell(release)
     part = release.parts[names.WORTHS]
     gamma = release.plan.number("gamma")
@@ -93,8 +97,8 @@ def _of_worths(release: Release) -> ScoreEquations:
 def _by_item(release: Release, noise: NetDistribution, step: float, blocks: int) -> NoiseTerm:
     """Return noise of numbers of items that enter the scores halved.
 
-    Without covariates all `blocks` of numbers are one vector, with them each row of the model
-    matrix has one.
+    Without covariates all `blocks` of numbers form one vector. With covariates there is one vector
+    for each row of the model matrix.
     """
     covariates = release.design.covariates
     m = len(release.design.items)
@@ -113,7 +117,7 @@ def _equations(
     terms: dict[str, NoiseTerm] | None = None,
     **more: Any,
 ) -> ScoreEquations:
-    """Return score equations with what follows from the counts of comparisons and the design."""
+    """Return score equations, with the fields that counts and design determine filled in."""
     design = release.design
     linear = linear_predictor(design, counts["pairs"])
     function = ScoreFunction(release.link, ties=design.davidson)
@@ -126,7 +130,7 @@ def _equations(
 
 
 def _of_wins(release: Release) -> ScoreEquations:
-    """Read the wins of both items of each pair: of the pairs met, or noisy and of all."""
+    """Read the wins of both items of each pair: exact for compared pairs, or noisy for all."""
     design = release.design
     part = release.parts[names.WINS]
     wins: FloatArray = part.step * part.values.reshape(2, -1).astype(np.float64)
@@ -159,7 +163,7 @@ def _of_wins(release: Release) -> ScoreEquations:
 def _of_reported_ties(
     release: Release, pairs: PairCounts, wins: FloatArray, gain: float
 ) -> ScoreEquations:
-    """Read numbers of reports; those of neither item are ties (:func:`score_equations`)."""
+    """Read numbers of local reports, ties included (:func:`score_equations`)."""
     tied = pairs.count - wins.sum(axis=0)
     other = (1.0 - gain) / 3.0
     both = np.concatenate((wins[0] + wins[1], wins[0] + tied, tied + wins[1]))
@@ -171,16 +175,16 @@ def _of_reported_ties(
 
 
 def _possible_ties(ties: float, total: float, half: FloatArray) -> float:
-    """Return a number of ties, brought to where there is a fit, given half the net wins."""
+    """Return the number of ties, clipped to values with a fit, given half the net wins."""
     most = max(float(np.abs(half).sum()), 0.5)
     return max(min(ties, total - most), 0.5)
 
 
 def _of_net(release: Release) -> ScoreEquations:
-    """Read net wins by item, or with covariates by their rows and item.
+    """Read net wins by item, or with covariates by row of the covariates and item.
 
-    Worths alone are the model with an intercept, whose one row has weight 1. Wins, and losses with
-    a minus sign, add up to the net.
+    A model without covariates is the model with an intercept only, whose single row has weight 1.
+    Released wins, and losses with a minus sign, add up to net wins.
     """
     counts = counts_by_cell(release)
     covariates = release.design.covariates
@@ -191,7 +195,7 @@ def _of_net(release: Release) -> ScoreEquations:
     if not isinstance(part.distribution, NetDistribution):
         raise ValueError("release must have noise that is drawn for net wins.")
     score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
-    # half the net wins of all groups together, whose first monomials are 1
+    # half the net wins of all groups together; the first monomial of each group is 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
     random = pairs.origin == "equal"
     noise = _by_item(release, part.distribution, part.step, part.values.size // m)
@@ -199,7 +203,7 @@ def _of_net(release: Release) -> ScoreEquations:
         score = half
     else:
         score = np.asarray((covariates.weights.T @ score @ item_basis(covariates, m)).ravel())
-        # which pairs each group has compared is known for all groups together at most
+        # only the pairs of all groups together are known, not the pairs of each group
         random = random or (covariates.cells > 1 and pairs.origin != "observed")
     if name == names.SIDES:  # losses have a minus sign
         signed = kron([[1.0, -1.0]], eye_array(m), format="csr")
@@ -228,4 +232,4 @@ READERS: dict[str, Callable[[Release], ScoreEquations]] = {
     names.SIDES: _of_net,
     names.NET: _of_net,
 }
-"""How releases are read that hold a part, in this order."""
+"""The reader of a release that contains a given part; the first match in this order is used."""

@@ -1,32 +1,37 @@
-"""Score tests of contrasts of the coefficients: one test for every p-value and interval of a fit.
+"""Score tests of contrasts of the coefficients, the basis of all p-values and intervals of a fit.
 
-Whether c'b = t is asked of the scores. Wald's test takes its variance at the estimate: where an
-item wins nearly always, what makes its worth look large makes it look certain as well.
+The score test of c'b = t evaluates variances under the hypothesis. The Wald test evaluates its
+variance at the estimate. If an item wins nearly always, the same scores then make its estimated
+worth large and its standard error small.
 
-**Null point.** Coefficients b_t with c'b_t = t are moved from the fit along V c
+**Null point.** The coefficients b_t with c'b_t = t are found by moving from the fit along V c
 (:meth:`privrank.bradley_terry.inference.Inference.moves`).
 
-**Statistic.** The one-step estimate w'(score - expected score at b_t) of c'b - t, w the solution of
-H w = c with H the information at b_t. To first order it does not depend on the other coefficients.
+**Statistic.** The one-step estimate w'(score - expected score at b_t) of c'b - t, where w solves
+H w = c and H is the information at b_t. To first order it does not depend on the other
+coefficients.
 
-**Null.** Sampling error plus the exact noise; the larger of two p-values counts, under normal
-sampling errors and under such as have the skewness of the answers at b_t (Pearson's type III).
-Their variance is that of independent answers at b_t times a design effect: of a private release the
-one it shows at the fit. Without privacy both that of the answers at b_t and that at the fit are
-tried, and the larger p-value counts (:class:`privrank.bradley_terry.dependence.Clusters`). The
-variance of the noise has that of pair counts at b_t too, as an error in a count moves the expected
-score by its product with F - 1/2. What a released design effect is off by its own noise adds to the
-uncertainty of the variance, by Satterthwaite's rule, but no more than its ceiling allows.
+**Null distribution.** Sampling error plus the exact noise. Two p-values are computed, one under
+normal sampling errors and one under errors with the skewness of the answers at b_t (Pearson's type
+III). The larger one is used. The sampling variance is the variance under independent answers at b_t
+times a design effect. For a private release this is the released design effect at the fit. Without
+privacy, the design effect of the answers at b_t and their design effect at the fit are both tried,
+and the larger p-value is used (:class:`privrank.bradley_terry.dependence.Clusters`). The variance
+of the noise includes the noise of pair counts at b_t, because an error in a count moves the
+expected score by its product with F - 1/2. The noise of a released design effect adds to the
+uncertainty of the variance, by Satterthwaite's rule, up to the ceiling of the design effect.
 
-**P-value and interval.** The interval holds all t up to the last that is not rejected at alpha on
-either side. The p-value of t is the largest of all values at or beyond it, seen from the estimate,
-so that an interval leaves out t exactly where its p-value is below alpha. An end is infinite where
-the scores set none. Scores that no answers can give are taken for those that the fit expects: else
-such noise would reject all finite values. What the release does not identify has the whole line and
-p-value 1. What it hardly identifies has its p-value over the probability that it does, and the
-interval at the level times that (:func:`privrank.bradley_terry.paircounts.weak_cuts`).
+**P-value and interval.** On each side of the estimate the interval extends to the last t that is
+not rejected at alpha. The p-value of t is the largest of the p-values of t and all values beyond t,
+as seen from the estimate. An interval therefore excludes t exactly if the p-value of t is below
+alpha. An end is infinite if the scores do not determine it. Scores that no answers can have are
+replaced by the scores that the fit expects; without this, such noise would reject all finite
+values. A contrast that the release does not identify has p-value 1 and the whole line as interval.
+A contrast that it identifies only with some probability has its p-value divided by this
+probability, and the level of its interval multiplied by it
+(:func:`privrank.bradley_terry.paircounts.weak_cuts`).
 
-For many items the tests are Wald's, with normal noise.
+For many items the tests are Wald tests with normal noise.
 """
 
 from __future__ import annotations
@@ -47,29 +52,29 @@ from privrank.util.arrays import BoolArray, FloatArray, IntArray, batches
 from privrank.util.solvers import matvec, product, quadratic
 
 _BLOCK = 512
-"""Contrasts that are worked on at a time."""
+"""Number of contrasts that are tested at a time."""
 
 _STEPS = 60
-"""Steps of a search at most; it ends after about five."""
+"""Largest number of steps of a search; about five are typical."""
 
 _CLOSE = 0.005
-"""Distance from the critical value, in standard deviations, at which one more step is a line."""
+"""Distance from the critical value, in standard deviations, at which the last step is linear."""
 
 _EDGE = 1e-9
-"""Distance from zero of a limit that has to be on one side of it."""
+"""Least distance from zero of a limit that must lie on a given side of zero."""
 
 _TINY = 1e-190
-"""Variance where there is none left; powers of it are numbers."""
+"""Least variance; powers of it do not underflow."""
 
 _BEYOND = (24, 6)
 _MAX_PAIRS = 200
-"""Values that are tried beyond others, of few and of more pairs."""
+"""Numbers of values beyond each value that are tried, for up to this many pairs and for more."""
 
 
 def pvalues(
     inference: Inference, contrasts: FloatArray, values: FloatArray | float = 0.0
 ) -> FloatArray:
-    """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), have values."""
+    """Return two-sided p-values of the hypotheses that contrasts, shape (rows, p), equal values."""
     probabilities = np.ones(len(contrasts))
     values = np.broadcast_to(values, len(contrasts))
     for rows, share, tests in _tests(inference, contrasts):
@@ -82,7 +87,8 @@ def intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper limits of contrasts, infinite where there are none.
 
-    They hold zero exactly where :func:`pvalues` is not below `alpha`, and always the estimate.
+    They contain zero exactly where :func:`pvalues` is not below `alpha`. They always contain the
+    estimate.
     """
     low = np.full(len(contrasts), -np.inf)
     high = np.full(len(contrasts), np.inf)
@@ -112,15 +118,15 @@ def _tests(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WaldTests:
-    """Tests of some contrasts at any values by normal errors, as of many items.
+    """Wald tests of contrasts at any values with normal errors, used for many items.
 
     Parameters
     ----------
     value, deviation : ndarray, shape (rows,)
-        The estimates of the contrasts, and their standard errors; infinite where they are not
-        identified.
+        The estimates of the contrasts and their standard errors; the standard errors of contrasts
+        that are not identified are infinite.
     df : float
-        Degrees of freedom of these.
+        Degrees of freedom of the standard errors.
     """
 
     value: FloatArray
@@ -139,11 +145,12 @@ class WaldTests:
 
 
 def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
-    """Return how probable it was that a release identifies combinations, shape (rows, p).
+    """Return the probability that a release identifies combinations, shape (rows, p).
 
-    The smallest over the weak cuts that each crosses; 1 where comparisons exceed their noise by
-    far. No p-value or interval holds given that a release identifies what another would not have.
-    P-values over this share, and intervals at the level times it, do where it is not too small.
+    It is the least probability over the weak cuts that a combination crosses, and 1 if the
+    comparisons clearly exceed their noise. Ordinary p-values and intervals are not valid
+    conditionally on the event that a release identifies the combination. P-values divided by this
+    probability, and intervals at the level times it, are valid if it is not too small.
     """
     least = np.ones(len(rows))
     for side, share in hardly_identified(facts):
@@ -153,9 +160,9 @@ def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
 
 
 def hardly_identified(facts: ScoreEquations) -> list[tuple[FloatArray, float]]:
-    """Return the weak cuts, and how probable it was that each is identified.
+    """Return the weak cuts, each with the probability that it is identified.
 
-    None for many items, whose pairs are tested in one table where nothing is divided.
+    The list is empty for many items, because the tests of all their pairs are not corrected.
     """
     many = facts.covariates is not None or facts.items > MAX_SIMULATED_ITEMS
     if many or facts.count_variance == 0.0:
@@ -168,11 +175,12 @@ def _third(
 ) -> FloatArray:
     """Return the third cumulants of combinations of scores of independent answers, shape (rows,).
 
-    Given those by edge, shape (rows, edges), predictors, and variances by edge. That of an answer
-    with two equally large values is -2 times its mean and its variance.
+    `along` are the weights by edge, shape (rows, edges), `t` the predictors and `spread` the
+    variances by edge. The third cumulant of an answer with the values a and -a is -2 times the
+    product of its mean and its variance.
     """
     if not facts.tied:
-        # where nothing varies any more weights can be infinite
+        # weights can be infinite if the variance is zero
         weight = np.where(spread > _TINY, facts.fitted.weight(t), 0.0)
         skew = weight * facts.function.link.excess(t) * spread
         return np.asarray(-2.0 * (along**3 * skew).sum(axis=1))
@@ -186,9 +194,10 @@ def _third(
 def _beside_zero(
     low: FloatArray, high: FloatArray, holds_zero: BoolArray, positive: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return limits that have zero between them where they are to, given the side of the estimates.
+    """Return limits that contain zero exactly where they should.
 
-    Searches end close to the level, and which side of it zero is on is to be exact.
+    `positive` is the sign of the estimates. A search ends close to the level only, but whether the
+    interval contains zero must agree exactly with the p-value.
     """
     apart = np.where(positive, np.maximum(low, _EDGE), low), np.minimum(high, -_EDGE)
     lower = np.where(holds_zero, np.minimum(low, -_EDGE), apart[0])
@@ -203,9 +212,9 @@ class TestPoint:
     Parameters
     ----------
     statistic : ndarray, shape (rows,)
-        The combinations less what is expected of them.
+        The combinations minus their expectations.
     weights : ndarray, shape (rows, p)
-        Their weights of the scores.
+        Weights of the scores in the combinations.
     variance, third : ndarray, shape (rows,)
         Second and third cumulants if answers were independent.
     noise : ndarray, shape (rows,)
@@ -227,7 +236,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     facts = inference.equations
     b = inference.fitted.coefficients
     value = np.asarray(contrasts @ b)
-    # where a contrast takes the coefficients, by its unit
+    # changes of the coefficients that raise each contrast by 1
     moves = inference.moves(contrasts)
     moves = moves / np.einsum("rp,rp->r", moves, contrasts)[:, None]
     noises = np.zeros((1, len(b))) if errors.noise is None else errors.noise
@@ -239,7 +248,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
         along = facts.linear.predict(weights)
         spread = inference.spread(edges)
         independent = np.maximum((along**2 * spread).sum(axis=1), _TINY)
-        # errors in pair counts do more, or less, to them than at the fit
+        # replace the effect of errors in pair counts at the fit by the effect at the null point
         noisy = (
             quadratic(weights, noise)
             + facts.count_noise(along, edges)
@@ -268,9 +277,10 @@ def _sampling(
     where: tuple[FloatArray, FloatArray, FloatArray],
     independent: FloatArray,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Return sampling variances that are tried, and the variances of their errors.
+    """Yield sampling variances that are tried, and the variances of their errors.
 
-    Given weights of the scores, those by edge, predictors, and variances of independent answers.
+    `where` has the weights of the scores, the weights by edge and the predictors; `independent` has
+    the variances under independent answers.
     """
     facts = inference.equations
     (weights, along, t) = where
@@ -281,7 +291,7 @@ def _sampling(
         return
     variance, side = errors.variances(weights)
     fit = facts.linear.predict(inference.fitted.coefficients)
-    # its square is taken, and stays finite
+    # the bound keeps the square of the ratio finite
     ratio = np.minimum(
         independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300), 1e150
     )
@@ -299,11 +309,12 @@ class ScoreTests:
     far : ndarray, shape (rows,)
         Distances from the estimates at which contrasts count as infinite.
     at : callable
-        From values, shape (k,), and the numbers of the contrasts that have them to the statistics.
+        Function of values, shape (k,), and the indices of their contrasts that returns the
+        statistics.
     errors : ScoreErrors
         Errors of the scores.
     tried : int
-        How many values beyond another are tried; 0 where p-values fall with the distance.
+        Number of values beyond each value that are tried; 0 if p-values fall with the distance.
     """
 
     value: FloatArray
@@ -314,7 +325,7 @@ class ScoreTests:
     tried: int = 0
 
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return sizes of the noise of the statistics at values t by their root mean square."""
+        """Return noise sizes of the statistics at values t, divided by their root mean square."""
         sizes, share = self.errors.sizes(self.at(t, np.arange(len(t))).weights)
         spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
         return sizes / spread[:, None], share
@@ -322,7 +333,7 @@ class ScoreTests:
     def _pvalues(
         self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
     ) -> FloatArray:
-        """Return p-values at values t alone, given the shapes of the noise."""
+        """Return p-values at single values t, given the shapes of the noise."""
         at = self.at(t, rows)
         sizes = shapes[0][rows] * np.sqrt(at.noise)[:, None]
         beside = quadratic(at.weights, self.errors.beside)
@@ -330,7 +341,7 @@ class ScoreTests:
         def tails(variance: FloatArray, side: FloatArray | float, df: float) -> FloatArray:
             normal = variance + beside
             known = self.errors.freedom(normal, side, normal + at.noise, df)
-            # of a design effect E the third cumulant is E^2 times that of independent answers
+            # a design effect E multiplies the third cumulant of independent answers by E^2
             third = np.minimum(variance / at.variance, 1e90) ** 2 * at.third
             skewness = third / normal**1.5
             return error_pvalues(at.statistic, normal, sizes, shapes[1], skewness, known)
@@ -338,14 +349,14 @@ class ScoreTests:
         largest = np.zeros(len(t))
         for variance, side in at.sampling:
             pvalue = tails(variance, side, self.errors.df)
-            if (most := self.errors.most_effect) > 1.0:  # no more than at its ceiling
+            if (most := self.errors.most_effect) > 1.0:  # at most the p-value at the ceiling
                 pvalue = np.minimum(pvalue, tails(most * variance, 0.0, np.inf))
             largest = np.maximum(largest, pvalue)
-        # on the other side of the estimate nothing speaks against a value
+        # the p-value is 1 if the statistic and estimate minus value have opposite signs
         return np.where(at.statistic * (self.value[rows] - t) < 0, 1.0, largest)
 
     def pvalues(self, t: FloatArray) -> FloatArray:
-        """Return the p-values of values t: the largest at or beyond each."""
+        """Return the p-values of values t, each the largest at this value or beyond."""
         largest = self._pvalues(t, np.arange(len(t)), self._shapes(t))
         if self.tried:
             for side in (-1.0, 1.0):
@@ -356,7 +367,7 @@ class ScoreTests:
         return largest
 
     def limits(self, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper limits, with zero between them where it is not rejected."""
+        """Return lower and upper limits, with zero between them exactly if it is not rejected."""
         low, high = (self._limit(side, alpha) for side in (-1.0, 1.0))
         pvalue = self.pvalues(np.zeros(len(alpha)))
         low, high = _beside_zero(low, high, pvalue >= alpha, self.value > 0)
@@ -368,7 +379,7 @@ class ScoreTests:
         low = np.zeros(len(alpha))
         high = np.full(len(alpha), np.inf)
         if self.tried:
-            # the last value that is kept of those tried, and the next
+            # the last tried value that is not rejected, and the next one
             distance, grid = self._grid[side]
             ends = np.column_stack((low, distance, high))
             last = ends.shape[1] - 2 - np.argmax(grid[:, ::-1] >= alpha[:, None], axis=1)
@@ -379,7 +390,7 @@ class ScoreTests:
         wald = np.minimum(-ndtri(alpha / 2.0) * self.deviation, far)
         middle = np.where(np.isfinite(high), 0.5 * (low + high), far)
         start = np.where((low < wald) & (wald < high), wald, middle)
-        # the shape of the noise changes slowly: first that at the estimate, then that at the limit
+        # the shape of the noise changes slowly: use it at the estimate first, then at the limit
         first = self._search(side, alpha, self._shapes(value), start, low, high)
         if self.errors.noise is not None:
             shapes = self._shapes(value + side * np.minimum(first, far))
@@ -421,10 +432,10 @@ class ScoreTests:
         for _ in range(_STEPS):
             here = trial[active]
             pvalue = self._pvalues(self.value[active] + side * here, active, shapes)
-            # standard deviations that are left until a value is rejected
+            # standard deviations from the value to rejection
             left = critical[active] + ndtri(0.5 * np.maximum(pvalue, 1e-300))
             inside = left > 0
-            # where one end stays, half its room (the Illinois rule)
+            # halve the value of an end that stays (the Illinois rule)
             staying = np.where(np.isfinite(high[active]), 0.5, 1.0)
             room_out[active] = np.where(inside, staying * room_out[active], left)
             room_in[active] = np.where(inside, left, staying * room_in[active])
@@ -433,7 +444,7 @@ class ScoreTests:
             endless = ~np.isfinite(high[active]) & (here >= far[active])
             low[active] = np.where(endless, np.inf, low[active])
             close = np.abs(left) < _CLOSE
-            # as close as this statistics grow in proportion to the distance
+            # this close to the limit the statistics are proportional to the distance
             most = critical[active]
             grown = most / np.where(close, most - left, most)
             trial[active] = here * grown

@@ -79,8 +79,8 @@ class PlackettLuce:
     """Plackett-Luce model for rankings.
 
     A ranking is chosen item by item, best first. Each remaining item is chosen next with
-    probability proportional to exp(worth). So P(i ranked before j) is
-    1 / (1 + exp(worth_j - worth_i)), as in the Bradley-Terry model.
+    probability proportional to exp(worth). Like in the Bradley-Terry model, P(i ranked before j) is
+    1 / (1 + exp(worth_j - worth_i)).
 
     Parameters
     ----------

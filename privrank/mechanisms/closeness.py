@@ -1,7 +1,8 @@
-r"""The release of a permutation test: a p-value or a decision, and an effect if asked for.
+r"""The release of a permutation test: a p-value or a decision, and an effect size on request.
 
-Beside it, what differs: the totals of every item by group. The p-value is that of a noisy
-statistic; what may be released of it, and at what noise, is proved here.
+The totals of every item by group, which show what differs, can be released as well. The p-value
+belongs to a noisy statistic. This docstring states which of its parts may be released and with
+which noise, and proves it.
 
 T_0 is the statistic of the data, T_1, ..., T_B those of B random re-labellings drawn independently
 of the data. Delta bounds, at every re-labelling, the change of the statistic when one unit is
@@ -11,38 +12,38 @@ replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-lab
 
     M_0 = T_0 + sigma L,    H(m) = 1/(B + 1) sum_{i=0..B} P(T_i + sigma L >= m),
 
-L a standard Laplace variable and sigma = 2.25 Delta / epsilon. Neither validity nor privacy depends
-on B, which decides about power alone, and little beyond 99.
+where L is a standard Laplace variable and sigma = 2.25 Delta / epsilon. B affects neither validity
+nor privacy. It affects power only, and the power increases little beyond B = 99.
 
 **Not released.** M_0 together with p shows the function H at a point, and H depends on all the
-data. The permutation quantile, any T_i, and the rank of T_0 or of M_0 among them also depend on all
-the data. An effect size and its `null_threshold` need separate noise and a separate share of the
-budget.
+data. The permutation quantile, any T_i, and the rank of T_0 or of M_0 among them depend on all the
+data as well. An effect size and its `null_threshold` need separate noise and a separate share of
+the budget.
 
 **Null.** Let the units be exchangeable under the null hypothesis. Given the multiset
-{T_0, ..., T_B}, T_0 is a uniform draw from it. So M_0, given the multiset, has survival function
-exactly H, which is continuous and strictly decreasing, and H(M_0) is uniform on (0, 1): exactly,
-for every B, all sizes of the groups, with ties. Rounding up keeps P(p <= alpha) <= alpha. Without
-noise p is (1 + #{T_i >= T_0, i >= 1}) / (B + 1), valid though not uniform (Phipson and Smyth,
-2010).
+{T_0, ..., T_B}, T_0 is a uniform draw from it. Given the multiset, M_0 therefore has the survival
+function H, which is continuous and strictly decreasing, so H(M_0) is uniform on (0, 1). This is
+exact for every B and all group sizes, and with ties. Rounding up preserves P(p <= alpha) <= alpha.
+Without noise p is (1 + #{T_i >= T_0, i >= 1}) / (B + 1), which is valid though not uniform (Phipson
+and Smyth, 2010).
 
 **Privacy.** p is epsilon-differentially private. Fix the re-labellings as permutations of the
-units. Their distribution does not depend on the data, so a bound for each is one for their mixture.
-That holds however the permuted statistics are computed, if their distribution is that of permuting
-units. Write f for the density of sigma L, x_i = m - T_i, w = 1 / (B + 1), h(m) = -H'(m) = w sum_i
-f(x_i), lambda_i = w f(x_i) / h (they sum to 1) and phi_i = (log f)'(x_i), which is -1/sigma or
-1/sigma.
+units. Their distribution does not depend on the data, so a bound for each of them is a bound for
+their mixture. This holds for every method of computing the permuted statistics, as long as their
+distribution is the distribution under permutation of units. Write f for the density of sigma L,
+x_i = m - T_i, w = 1 / (B + 1), h(m) = -H'(m) = w sum_i f(x_i), lambda_i = w f(x_i) / h (they sum to
+1) and phi_i = (log f)'(x_i), which is -1/sigma or 1/sigma.
 
 1. The density of p at u is f(m - T_0) / h(m) where H(m) = u, since p = H(M_0) and h > 0.
 2. At fixed u, differentiating H(m) = u gives h dm = sum_i w f(x_i) dT_i: dm/dT_i = lambda_i.
 3. d log f(x_0) / dT_i = phi_0 (lambda_i - [i = 0]) and, with the mean phibar = sum_j lambda_j
    phi_j, d log h / dT_i = sum_j lambda_j phi_j (lambda_i - [j = i]) = lambda_i (phibar - phi_i).
    So the log density changes at the rate lambda_i (phi_0 + phi_i - phibar) - [i = 0] phi_0.
-4. Lead the T of one data set to those of a neighbour on a straight line, t in [0, 1]: no T_i moves
-   faster than Delta. As h is continuous and positive, m and every x_i are continuously
-   differentiable in t, log f(x_i) is Lipschitz and the log density absolutely continuous. The kink
-   of f costs nothing: at almost every t with x_i = 0 also dx_i/dt = 0, and any phi_i between
-   -1/sigma and 1/sigma gives the derivative, 0.
+4. Move the T of one data set to the T of a neighbour on a straight line, t in [0, 1]. No T_i moves
+   faster than Delta. Because h is continuous and positive, m and every x_i are continuously
+   differentiable in t, log f(x_i) is Lipschitz and the log density is absolutely continuous. The
+   kink of f does not matter: at almost every t with x_i = 0, dx_i/dt = 0 as well, and any phi_i
+   between -1/sigma and 1/sigma gives the derivative, 0.
 5. The rate in t is at most Delta (|phi_0| + sum_i lambda_i |phi_0 + phi_i - phibar|), convex in
    the vector phi for given lambda, so largest at a corner of the cube; by symmetry phi_0 =
    1/sigma. Let q be the lambda of the i with phi_i = 1/sigma, so phibar = (2q - 1)/sigma. The sum

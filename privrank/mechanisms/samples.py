@@ -98,10 +98,11 @@ def release_sample(
 
 
 def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> EncodedSample:
-    """Return the sample with one row of every unit, drawn by a secret lot of its own.
+    """Return the sample with one row of every unit, drawn secretly and independently per unit.
 
-    Choices are counted, unless those of respondents must be kept `apart`. In all other cases the
-    kept rows are ordered by the numbers of their names, whatever parts they are in.
+    Choices are counted, unless `apart` requires the choices of respondents to be kept separate. In
+    all other cases the kept rows are ordered by the numbers of their names, whatever part of the
+    data they are in.
 
     Notes
     -----

@@ -255,8 +255,8 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     respondents does not change. The proof does not require hashes without collisions: respondents
     are distinguished by their names, and two respondents with equal hashes remain two.
 
-    **Statistic.** Nobody weighs more than `max_rows` answers; those of a respondent are weighed
-    alike, or, where pairs are distinct, their pairs are.
+    **Statistic.** No respondent has more weight than `max_rows` answers. All answers of a
+    respondent have equal weight; if pairs are declared distinct, all their pairs have equal weight.
     """
     if not encoded._loose:
         return encoded

@@ -1,7 +1,7 @@
-"""Plans of rank aggregations: what will be released, fixed from public numbers alone.
+"""Plans of the releases of rank aggregations, from public numbers alone.
 
-The release of votes with the smallest predicted loss is chosen. The papers' sorts and draws release
-only an order.
+The release of votes with the smallest predicted loss is chosen. The sorts and draws of the papers
+release only an order.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ LARGEST_ROWS = 10
 def unit_steps(sample: Sample, partial: bool = False) -> int:
     """Return the lattice steps of one unit: lcm(1..max_rows) for respondents, 1 for rows.
 
-    Twice as many if rankings may be partial, as half votes are whole numbers of them.
+    If rankings may be partial it is twice as many, and half votes are then whole numbers of steps.
     """
     halves = 2 if partial else 1
     if sample.unit == "row":
@@ -90,18 +90,19 @@ def totals_scale(items: int, epsilon: float, delta: float, steps: int) -> tuple[
 def predicted_excesses(
     sample: Sample, epsilon: float, delta: float, share: float = 0.0
 ) -> dict[Kind, float]:
-    """Return the predicted excess of each release that an order can be made of.
+    """Return the predicted excess of each release from which an order can be computed.
 
-    As a share of all pairs, where `share` of the budget is for the Kemeny score; inf for Gaussian
-    noise without a delta.
+    The excess is a share of all pairs. `share` is the part of the budget for the Kemeny score. The
+    excess is inf for Gaussian noise without a delta.
 
     Notes
     -----
-    **Statistic.** A majority of 1/2 + d is turned by normal noise of standard deviation s with
-    probability Phi(-d / s), at a loss of 2 d, which is at most 0.34 s. An order by scores turns the
-    pair when the noise of its difference of two Borda scores is larger than that difference. With
-    mean fractions 1/2 + d_i of all items, that is m d, so s is the standard deviation of that noise
-    over n m. It is an upper guide: most pairs are not at the worst d.
+    **Statistic.** Normal noise of standard deviation s reverses a majority of 1/2 + d with
+    probability Phi(-d / s), at a loss of 2 d. The expected loss is at most 0.34 s. An order by
+    scores reverses a pair if the noise of the difference of its two Borda scores is larger than
+    this difference. With mean fractions 1/2 + d_i of all items the difference is m d, so s is the
+    standard deviation of the noise divided by n m. The result is an upper guide, because most pairs
+    are not at the worst d.
     """
     m = len(sample.items)
     sensitivity = RankingSensitivity(len(sample.items))
@@ -126,14 +127,14 @@ def _gaussian(epsilon: float, delta: float, sensitivity: float) -> float:
 
 
 def excess_of(variance: float, sample: Sample) -> float:
-    """Return the excess predicted from the variance of the noise in a difference of two totals."""
+    """Return the predicted excess, given the noise variance of a difference of two totals."""
     return 0.34 * math.sqrt(variance) / (sample.nobs * len(sample.items))
 
 
 def choose(kinds: tuple[Kind, ...], excesses: dict[Kind, float]) -> Kind:
-    """Return the kind of least predicted excess; pairs where they tie with it.
+    """Return the release with the least predicted excess, or pairs if they tie with it.
 
-    With Gaussian totals they tie up to `AHEAD`, with all others up to `TIE` and `TIE_SHARE`.
+    Pairs tie with Gaussian totals up to `AHEAD`, and with all others up to `TIE` and `TIE_SHARE`.
     """
     others = [kind for kind in kinds if kind != "Gaussian totals"]
     least = min(excesses[kind] for kind in others)
@@ -155,9 +156,9 @@ def sort_cap(items: int) -> int:
     """Return a number of queries that a sort rarely exceeds: (5/2) m log m, or all pairs.
 
     Consistent answers need the largest number of queries, because they produce the most unequal
-    lists. For up to 60 items one sort in 900,000 exceeds it, by the exact distribution for random
-    pivots. Such a sort is replaced (:mod:`privrank.published.agkm22`), and is as private as any
-    other.
+    lists. For up to 60 items one sort in 900,000 exceeds the number, by the exact distribution for
+    random pivots. Such a sort is replaced (:mod:`privrank.published.agkm22`) and is as private as
+    any other sort.
     """
     return min(items * (items - 1) // 2, math.ceil(2.5 * items * math.log(items)))
 
@@ -167,8 +168,8 @@ def _plan_published(
 ) -> Plan:
     """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers.
 
-    Queries have Laplace noise or, with a delta, Gaussian noise where its variance is less; proofs
-    for either are in :mod:`privrank.published.agkm22`.
+    Queries have Laplace noise or, with a delta, Gaussian noise if it has the smaller variance. The
+    proofs for both are in :mod:`privrank.published.agkm22`.
     """
     xi = pure_epsilon(epsilon, delta)
     pairs = RankingSensitivity(m).pairs_l1
@@ -261,7 +262,7 @@ def plan_aggregation(
     partial: bool = False,
     declared: Mapping[str, Setting] | None = None,
 ) -> Plan:
-    """Plan a rank aggregation from public numbers, or refuse it with a reason.
+    """Plan a rank aggregation from public numbers, or raise an error.
 
     `share` is the share of epsilon of the Kemeny score. ``releases="pairs"`` restricts `auto` to
     releases from which statements about single pairs follow. `partial` rankings may have ties and
@@ -269,11 +270,11 @@ def plan_aggregation(
 
     Notes
     -----
-    **Statistic.** `auto` takes the release with the least :func:`predicted_excesses`. A larger
-    epsilon or delta makes none of them larger, as a release without delta remains one with delta:
-    so it cannot lead to a worse one, by this prediction. Where they tie
-    (:func:`privrank.plans.aggregation.choose`) pairs are released, which say more, and whose Kemeny
-    order is right where majorities are not those of scores.
+    **Statistic.** `auto` chooses the release with the least :func:`predicted_excesses`. A larger
+    epsilon or delta increases none of these, because every release without delta is also possible
+    with delta. By this prediction it cannot lead to a worse release. In case of a tie
+    (:func:`privrank.plans.aggregation.choose`) pairs are released, because they contain more
+    information, and their Kemeny order is correct if majorities disagree with the scores.
     """
     if not is_number(share) or not (share == 0 or MIN_SHARE <= share <= LARGEST_SHARE):
         raise ValueError(
@@ -397,10 +398,11 @@ def _plan_plain(
 def predicted_excess(release: Release) -> float | None:
     """Return the predicted disagreements beyond the least, as a share of all pairs.
 
-    From public numbers, like :func:`predicted_excesses`; None without noise, and for releases of an
-    order alone. Kemeny's order of pairs that are not shrunken follows the noise of each pair, and
-    so does KwikSort's. In the local model the mean variance of the differences of two Borda scores
-    has sampling in it, and so has that of a pair, which adds 1/2 at most.
+    The prediction uses public numbers, like :func:`predicted_excesses`. It is None without noise
+    and for releases of an order alone. The Kemeny order of pairs without shrinkage, and the order
+    of KwikSort, follow the noise of each pair. In the local model the mean variance of the
+    differences of two Borda scores includes sampling error. So does the variance of a pair, to
+    which it adds at most 1/2.
     """
     if math.isinf(release.epsilon):
         return None

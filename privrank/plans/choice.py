@@ -130,9 +130,9 @@ def choose_form(
     survey. D stands for a survey with questions spread evenly over the pairs, in which respondents
     are polarised about one pair of items. All answers about either of the two items reflect this,
     with half the weight. The second moments of all pairs assign this effect to that pair alone; the
-    largest design effect assigns it to all pairs. Covariates and objective perturbation have one
-    form. Beside covariates the share is that of the least w(1.5) for one group, of the size that
-    groups have on average.
+    largest design effect assigns it to all pairs. Only one form is available with covariates and
+    with objective perturbation. With covariates the share is the share with the least w(1.5) for
+    one group of average size.
 
     Raises
     ------
@@ -212,8 +212,8 @@ def _groups(facts: Covariates, design: Design) -> float:
 def _half_width(effect: float, side: float, noise: float, n: int) -> float:
     """Return the half width of an interval for a sampling variance that is itself noisy.
 
-    Given the design effect, the standard deviation of its noise, and the variance of the noise of
-    the estimate; t quantiles stand for what an error of the variance costs.
+    The arguments are the design effect, the standard deviation of its noise, and the variance of
+    the noise of the estimate. The use of t quantiles accounts for the error of the variance.
     """
     total = effect + noise
     df = 1.0 / (0.5 * (side / total) ** 2 + (effect / total) ** 2 / max(n - 1, 1))
@@ -250,7 +250,7 @@ MAX_COUNT = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a fit will release, before its noise is calibrated.
+    """The planned releases of a fit, before their noise is calibrated.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def noise_choices(
 ) -> tuple[PartNoise, ...]:
     """Return the noise of every distribution that applies, the least harmful first.
 
-    Given the guarantee of a fit, the share of epsilon that goes to the net wins, and whether the
+    The arguments are the guarantee of a fit, the share of epsilon of the net wins, and whether the
     number of ties is released with them.
     """
     noises = []
@@ -330,7 +330,7 @@ def side_choices(
 
 
 def side_deviation(noise: PartNoise, design: Design) -> float:
-    """Return the standard deviation, in net wins, that noise of wins and losses gives to these."""
+    """Return the standard deviation of net wins due to the noise of wins and losses."""
     return math.sqrt(0.5 if design.ties else 2.0) * deviation(noise, 2 * len(design.items))
 
 
@@ -344,7 +344,7 @@ def least_deviation(design: Design, epsilon: float, delta: float) -> float:
 
 
 def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
-    """Return how rows beyond the bounds are treated; refuse a draw that cannot stay secret."""
+    """Return the treatment of rows beyond the bounds; refuse a draw that cannot stay secret."""
     chosen: Excess = check_choice("excess", excess, Excess)
     if chosen == "sample" and respondent is None:
         raise ValueError(
@@ -363,8 +363,8 @@ def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Ex
 def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> Ties:
     """Return the declaration of ties; refuse a tie parameter that does not apply.
 
-    Given whether all comparisons are decided, and the covariates of the model. A tie parameter
-    cannot be combined with item covariates or an order effect.
+    The arguments say whether all comparisons are decided, and give the covariates of the model. A
+    tie parameter cannot be combined with item covariates or an order effect.
     """
     if not isinstance(ties, str):
         return check_flag("ties", ties)

@@ -1,19 +1,20 @@
-"""What a comparison of samples releases, and its noise: from public numbers.
+"""The releases of a comparison of samples and their noise, planned from public numbers.
 
-By which statistic groups are compared follows from public facts: what is chosen or ranked, among
-how many, by how many groups of which sizes, and whether these are protected.
+The statistic that compares the groups depends on public facts only: choices or rankings, the number
+of categories or items, the number of groups, their sizes, and whether the sizes are protected.
 
-**Consistency.** Against every difference of two samples of different units, for the total variation
-distance of a fixed number of categories and for the kernel ``"mallows"`` of at most 6 items, whose
-orders are counted. Let epsilon and the number of permutations be fixed, and let the smaller sample
-grow: with one sample of a fixed size there is no such claim. Under a difference the distance T_0 of
-the data tends to that of the two distributions, which is positive as the kernel is characteristic
-(:mod:`privrank.mechanisms.permutation`). Distances T_i at random assignments tend to 0 like the
-inverse root of the smaller size, and the scale of the noise like its inverse. So the smoothed
-p-value is at most P(T_0 + noise >= M_0) / (permutations + 1) up to a term that tends to 0, and the
-test rejects with a probability that tends to 1 at every level of more than 1 / (permutations + 1)
-that is not below it once it is rounded up to a multiple of 1e-4. For more than 6 items there is no
-such claim, because features replace the kernel as n grows.
+**Consistency.** The test is consistent against every difference of two samples of different units,
+for the total variation distance of a fixed number of categories and for the kernel ``"mallows"`` of
+at most 6 items, whose orders are counted. Epsilon and the number of permutations are fixed, and the
+smaller sample grows; there is no such claim if one sample has a fixed size. Under a difference the
+distance T_0 of the data tends to the distance of the two distributions, which is positive because
+the kernel is characteristic (:mod:`privrank.mechanisms.permutation`). The distances T_i at random
+assignments tend to 0 at the rate of the inverse root of the smaller size, and the scale of the
+noise at the rate of its inverse. The smoothed p-value is therefore at most
+P(T_0 + noise >= M_0) / (permutations + 1) up to a term that tends to 0. The probability of
+rejection tends to 1 at every level above 1 / (permutations + 1) that is not below this number
+rounded up to a multiple of 1e-4. For more than 6 items there is no such claim, because features
+replace the kernel as n grows.
 """
 
 from __future__ import annotations

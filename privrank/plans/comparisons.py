@@ -170,16 +170,17 @@ def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, fl
 
 
 def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, float]:
-    """Return the shares of releases that trade with the net wins, dividing up a `room`.
+    """Return the shares of releases that compete with the net wins for the share `room`.
 
     Notes
     -----
-    **Statistic.** At the epsilon e the noise of a release puts the variance a / e^2 into a score,
-    but for its lattice. The sum of all such is least where e is proportional to the cube root of
-    a, whatever they share. An error in a pair's count moves the expected wins of its items by its
-    product with F - 1/2. One in a group's answers moves them by the mean score of an answer to any
-    pair, in which the F - 1/2 of an item's pairs are correlated by about 1/2. One in an item's
-    comparisons moves its own by its mean score, of half that square. Cells share the errors of pair
+    **Statistic.** At the epsilon e the noise of a release adds the variance a / e^2 to a score,
+    apart from the effect of its lattice. The sum over the releases is least if e is proportional to
+    the cube root of a, whatever epsilon they share. An error in a pair's count moves the expected
+    wins of its items by its product with F - 1/2. An error in a group's answers moves them by the
+    mean score of an answer to any pair; the F - 1/2 of an item's pairs have a correlation of about
+    1/2 in this mean. An error in an item's comparisons moves the item's expected wins by its mean
+    score, whose mean square is half the mean square of F - 1/2. Cells share the errors of pair
     counts.
     """
     if not names:
@@ -207,9 +208,9 @@ def noises_left(
 ) -> tuple[NoiseName, ...]:
     """Return the permitted noise of a release of counts, the least harmful first.
 
-    From public numbers. For net wins, the first distribution gives differences between items the
-    smallest variance. The win matrix has two distributions. A distribution that does not apply is
-    refused.
+    The order follows from public numbers. For net wins, the first distribution gives differences
+    between items the smallest variance. The win matrix has two distributions. A distribution that
+    does not apply raises an error.
     """
     facts = request.design.covariates
     noise = request.noise
@@ -253,7 +254,7 @@ def noises_left(
 
 
 def plan_fit(request: Request) -> Choice:
-    """Return the plan of a fit, of the least predicted error (:func:`predicted_error`)."""
+    """Return the plan of a fit with the least predicted error (:func:`predicted_error`)."""
     return _releasing(request, plan_choices(request))
 
 
@@ -307,13 +308,15 @@ def _plan_rates(request: Request) -> Choice:
 
     Notes
     -----
-    **Statistic.** Wins and losses are released in one draw: their differences are net wins with
-    sqrt(2) times the noise, and their sums are the comparisons. Or net wins and comparisons are
-    released by themselves, each with a share of epsilon. An item of rate r whose net wins have an
-    error e, and its comparisons an error f, has one of e / 2 - (r - 1/2) f in half its net wins,
-    whose variance is predicted at the mean of (r - 1/2)^2 (:func:`_net_variance`). The second form
-    is taken where that is at most `SPLIT_NOISE` of what it is in the first, as for respondents who
-    answer most pairs, and its comparisons, of which the first form has the surer ones, stand out.
+    **Statistic.** In the first form wins and losses are released in one draw. Their differences are
+    net wins with sqrt(2) times the noise, and their sums are the comparisons. In the second form
+    net wins and comparisons are released separately, each with a share of epsilon. Let an item have
+    the win rate r, and errors e of its net wins and f of its comparisons. Half its net wins then
+    have the error e / 2 - (r - 1/2) f, whose variance is predicted at the mean of (r - 1/2)^2
+    (:func:`_net_variance`). The second form is chosen if two conditions hold. Its variance is at
+    most `SPLIT_NOISE` of the variance in the first form, which is typical for respondents who
+    answer most pairs. Its comparisons, which are less precise than in the first form, are clearly
+    above their noise.
     """
     split = _of_counts(request, "net wins", ITEM_COUNTS)[0]
     if request.noise in ("gaussian", "permutohedron") or ITEM_COUNTS in dict(request.shares or {}):
@@ -326,7 +329,7 @@ def _plan_rates(request: Request) -> Choice:
 
 
 def _counts_stand_out(request: Request, plan: Choice) -> bool:
-    """Return whether comparisons of items, released, are expected to stand out from their noise."""
+    """Return whether released comparisons of items are expected to exceed their noise clearly."""
     compared = 2.0 * request.design.nominal_total / len(request.design.items)
     return math.sqrt(_item_error(request, plan)) <= MAX_ERROR * compared
 
@@ -334,13 +337,14 @@ def _counts_stand_out(request: Request, plan: Choice) -> bool:
 def plan_choices(request: Request) -> tuple[Choice, ...]:
     """Return the plans of a model, the least predicted error first.
 
-    Net wins under every distribution, with the pair counts where these are not public; the win
-    matrix, which holds them, under the two distributions it has; and objective perturbation. Left
-    out are those that the caller leaves out, and objective perturbation under a public design
-    unless it is asked for. It is also left out if the caller's ridge is too small for it or the
-    requested distribution is for counts. Models with covariates release net wins, and the maximum
-    likelihood of other links than the logit takes more than these: only the non-private run has it.
-    Where opponents are asserted to be matched at random, wins and losses are all that is released.
+    The candidates are net wins under every distribution, with the pair counts if these are not
+    public; the win matrix, which contains the pair counts, under its two distributions; and
+    objective perturbation. Candidates that the caller excludes are left out. Objective perturbation
+    is left out under a public design unless it is requested, if the caller's ridge is too small for
+    it, and if the requested distribution is for counts. Models with covariates release net wins.
+    The maximum likelihood of links other than the logit needs more than net wins, so only the
+    non-private run has it. If opponents are declared to be matched at random, only wins and losses
+    are released.
     """
     design = request.design
     method = request.method
@@ -380,8 +384,8 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
 def _with_ties(request: Request) -> tuple[Choice, ...]:
     """Return the plans of a model with a tie parameter: net wins, and the number of ties.
 
-    This has a share of epsilon where a unit can have more ties than the noise of its net wins pays
-    for (:func:`privrank.privacy.netnoise.tie_noise`).
+    The number of ties has a share of epsilon if a unit can have more ties than the noise of its net
+    wins protects (:func:`privrank.privacy.netnoise.tie_noise`).
     """
     if request.method == "objective":
         raise ValueError(
@@ -412,7 +416,7 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
 def _of_counts(request: Request, mechanism: Mechanism, *more: str) -> list[Choice]:
     """Return the plans that release counts in one way, the least harmful noise first.
 
-    With `more` side releases than net wins need in any case.
+    `more` are side releases in addition to those that net wins always need.
     """
     alone = mechanism == "win matrix" and request.private  # it contains the pair counts
     sides, form = side_shares(request, more if alone else more + _side_releases(request))
@@ -441,14 +445,14 @@ def _of_objective(request: Request) -> Choice:
 
 
 def _side_releases(request: Request) -> tuple[str, ...]:
-    """Return the side releases that net wins need, those of covariates among them."""
+    """Return the side releases that net wins need, including side releases for covariates."""
     return tuple(
         name for name, spec in PARTS.items() if spec.needed(request.design, request.private)
     )
 
 
 def _objective_noise(request: Request, plan: Choice) -> float:
-    """Return the noise scale of objective perturbation at the plan's ridge, inf if none is safe."""
+    """Return the noise scale of objective perturbation at the plan's ridge; inf if none is safe."""
     if plan.gamma <= 0:
         return math.inf
     share = request.epsilon * (1.0 - sum(plan.shares.values()))
@@ -462,11 +466,11 @@ def _score(plan: Choice) -> ScoreFunction:
 
 
 def _objective_ridge(request: Request, plan: Choice) -> float:
-    """Return the ridge of least predicted risk, with the noise scale it allows.
+    """Return the ridge of least predicted risk, and the noise scale that it permits.
 
     For a contrast with curvature I and variance r I of its score the risk is
     (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
-    logit, where r = 1). Here lam falls with gamma until the determinant costs nothing.
+    logit, where r = 1). Here lam falls with gamma until the determinant uses no epsilon.
     """
     score = _score(plan)
     design = request.design
@@ -495,15 +499,16 @@ def predicted_error(request: Request, plan: Choice) -> float:
 
     Notes
     -----
-    **Statistic.** From public numbers, for worths of the score's spread s and equal counts of the
-    pairs. A contrast with curvature I, score variance r I + v and ridge gamma, whose share
-    q = gamma / (I + gamma) it takes, has the error (r I + v + gamma^2 s^2) / (I + gamma)^2, or
-    after the correction of the ridge's bias (1 - q^2)^2 (r I + v) / I^2 + q^4 s^2.
+    **Statistic.** The prediction uses public numbers, for worths of the score's spread s and equal
+    counts of the pairs. Take a contrast with curvature I, score variance r I + v and ridge gamma,
+    which shrinks it by the share q = gamma / (I + gamma). Its error is
+    (r I + v + gamma^2 s^2) / (I + gamma)^2, or (1 - q^2)^2 (r I + v) / I^2 + q^4 s^2 after the
+    correction of the ridge's bias.
 
-    The noise v holds that of net wins, of both cells of each pair or of the perturbed objective,
-    and that of released pair counts. An error in the count of a pair moves the expected wins of its
-    items by its product with F - 1/2 (:func:`_count_error`). The cost of all other releases is in
-    the shares.
+    The noise v includes the noise of net wins, of both cells of each pair or of the perturbed
+    objective, and the noise of released pair counts. An error in the count of a pair moves the
+    expected wins of its items by its product with F - 1/2 (:func:`_count_error`). All other
+    releases enter through their shares of epsilon.
     """
     design = request.design
     penalty = request.penalty
@@ -535,10 +540,10 @@ def predicted_error(request: Request, plan: Choice) -> float:
 
 
 def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float:
-    """Return the variance of the noise of half a net win, with that of released item counts.
+    """Return the variance of the noise of half a net win, including noise of item counts.
 
     An error in the count of an item moves its expected wins by its mean score, the mean of F - 1/2
-    over its opponents, whose F - 1/2 are correlated by about 1/2.
+    over its opponents. The F - 1/2 of different opponents have a correlation of about 1/2.
     """
     counts = _item_error(request, plan)
     if plan.mechanism == "wins and losses":  # the difference and the sum have the same noise

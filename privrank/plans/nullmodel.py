@@ -1,7 +1,7 @@
-"""What a call declares about rankings or choices, before a row of them is read.
+"""The declarations of a call about rankings or choices, checked before any row is read.
 
-Its null hypothesis, as public numbers validated against the sample it is about; and what shared
-ranks, missing items and pairs of samples mean.
+They are the null hypothesis, as public numbers validated against the facts of the sample, and the
+meaning of shared ranks, missing items and pairs of samples.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _EARLIER = "answers of an earlier survey are compared by ClosenessTest(now, last
 
 
 def check_several(items: Sequence[str], purpose: Purpose) -> None:
-    """Refuse rankings of fewer than two items, such as a column of choices is taken for."""
+    """Refuse rankings of fewer than two items, such as a column of choices read as rankings."""
     if len(items) < 2:
         raise ValueError(
             f"rankings must have a column for each of at least two items, got {len(items)}: for "
@@ -100,13 +100,13 @@ def check_several(items: Sequence[str], purpose: Purpose) -> None:
 def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullModel:
     """Return a null hypothesis about such a sample.
 
-    From a Mallows model of more than six items nothing can be drawn for items that may be
-    `anywhere` among the others.
+    A Mallows model of more than six items cannot be simulated for items that may be `anywhere`
+    among the others.
 
     Raises
     ------
     ValueError, TypeError
-        If it is none, or one about something else.
+        If it is not a null hypothesis, or not about such a sample.
     """
     if isinstance(null, str):
         if null != "uniform":
@@ -239,18 +239,19 @@ def answers_behind(
 ) -> NDArray[np.int64]:
     """Return counts of the answers from which a null hypothesis was estimated.
 
-    Given the sample that it is about, the number of answers, and the standard deviation of noise in
-    each count, if there was any.
+    The arguments are the sample of the null hypothesis, the number of answers, and the standard
+    deviation of the noise in each count, if there was any.
 
     Notes
     -----
-    **Statistic.** Counts are the shares times their number, rounded to whole answers that add up to
-    it. They are the original counts if the shares have enough digits.
+    **Statistic.** Counts are the shares times the number of answers, rounded to whole numbers that
+    add up to it. They are the original counts if the shares have enough digits.
 
-    **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count tell
-    no less than those of n' = n / (1 + s^2 / (n p)) answers, p the least share. For of any function
-    f of the categories with mean mu noise adds (s / n)^2 sum_k (f_k - mu)^2, and that is at most
-    s^2 / (n^2 p) times the variance of f. So many answers stand for them.
+    **Noise of the null.** Shares of n answers plus noise of standard deviation s in each count are
+    at least as informative as shares of n' = n / (1 + s^2 / (n p)) answers, where p is the least
+    share. For any function f of the categories with mean mu, the noise adds
+    (s / n)^2 sum_k (f_k - mu)^2 to the variance of its mean. This is at most s^2 / (n^2 p) times
+    the variance of f. The counts are therefore treated as n' answers.
     """
     p = np.array(null.probabilities)
     number = checks.check_count("null_nobs", null_nobs, low=MIN_UNITS)
@@ -291,7 +292,7 @@ def answers_behind(
 
 
 def as_declared(ties: object, missing: object) -> tuple[bool, Missing | None]:
-    """Return what was declared of shared ranks and missing items, as encoding takes it."""
+    """Return the declarations about shared ranks and missing items in the form encoding needs."""
     checks.check_choice("ties", ties, Ties)
     checks.check_choice("missing", missing, Gaps)
     kinds: dict[object, Missing | None] = {"refuse": None, "bottom": "bottom", "complete": "half"}
@@ -318,8 +319,8 @@ def formula_options(
 ) -> dict[str, Any]:
     """Return the arguments other than formula and data in the form that encoding needs.
 
-    Refuses all but `more`, those of the unit, and those of rankings or of choices, whichever the
-    `left` side names.
+    Permitted are `more`, the arguments for the unit, and the arguments for rankings or for choices,
+    depending on the `left` side. All others raise an error.
     """
     given = {"ties": "refuse", "missing": "refuse", **arguments}
     ties = given.pop("ties")
@@ -341,7 +342,7 @@ def formula_options(
 def check_paired(
     paired: object, secret: bool, respondent: object, groups: int, max_rows: object
 ) -> None:
-    """Refuse what pairs cannot go with; it concerns arguments alone."""
+    """Refuse arguments that cannot be combined with pairs of samples."""
     refusals = (
         (
             secret,

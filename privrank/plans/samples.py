@@ -1,4 +1,4 @@
-"""The noise of a test statistic of a sample, or what makes one random bit private."""
+"""The noise of a test statistic of a sample, or the condition for a private random bit."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def effect_beside(
 ) -> Effect | None:
     """Return the distance that a test releases in addition, and its epsilon; None for none.
 
-    `distance` makes the statistic that is the distance from the null hypothesis. Without noise an
-    effect is free. Refuses an effect that cannot be had or is released already.
+    `distance` constructs the statistic that is the distance from the null hypothesis. Without noise
+    an effect uses no budget. An effect that is not available, or that is released already, raises
+    an error.
     """
     able = sample.kind == "choices" and isinstance(query, Statistic)
     known = isinstance(query, Statistic) and query.distance
@@ -58,7 +59,8 @@ def budget_shares(
 ) -> tuple[float, dict[str, float]]:
     """Return the total epsilon of a test and its additional releases, and the pure budgets.
 
-    Given the additional epsilon of each part other than the test, None if the part is not released.
+    The arguments include the additional epsilon of each part other than the test, which is None if
+    the part is not released.
     """
     extra = {name: amount for name, amount in beside.items() if amount is not None}
     total = sum(extra.values(), epsilon)
@@ -67,7 +69,7 @@ def budget_shares(
 
 
 def share_of_test(plan: Plan) -> float:
-    """Return the pure budget behind the noise of the statistic, or of the bit; 0 without either."""
+    """Return the pure budget of the noise of the statistic, or of the bit; 0 without either."""
     part = plan.parts.get(STATISTIC) or plan.parts.get(DECISION)
     return 0.0 if part is None else part.epsilon
 
@@ -90,13 +92,13 @@ def plan_sample(
     epsilon, delta : float
         The guarantee of the test.
     effect : tuple of Statistic and float, or None
-        A distance to be released as well, and what it may spend on top of `epsilon`.
+        A distance that is released as well, and its epsilon in addition to `epsilon`.
     by : str
-        Who spends, for the ledger.
+        Name of the method that spends the budget, for the ledger.
     method : str
-        The method that asks for this statistic.
+        The method that uses this statistic.
     settings : mapping of str to float, str or bool
-        Public constants that rebuild it.
+        Public constants from which the statistic can be rebuilt.
 
     Notes
     -----
@@ -105,18 +107,18 @@ def plan_sample(
     unit by unit: units are numbered by their first rows, and a replaced respondent can move the
     numbers of all others, but not the distribution of their coins. For every outcome the two
     samples of one row per unit then differ in the replaced unit's row only, and in the order of the
-    units, on which nothing depends. Statistics do not depend on it, and a bit that would gets the
-    rows in an order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over
-    the coins, holds for the respondent. The order of the items is drawn without looking at the
-    data. A statistic is a whole number that one replaced row moves by at most its `sensitivity`.
+    units. Statistics do not depend on this order. A bit that depends on it receives the rows in an
+    order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over the coins,
+    holds for the respondent. The order of the items is drawn independently of the data. A statistic
+    is a whole number that one replaced row moves by at most its `sensitivity`.
     Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
     (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
     :func:`privrank.privacy.accounting.pure_epsilon`). A random bit carries its own proof.
-    Observations that the null rules out are counted apart where nothing is protected, at infinite
-    epsilon, and only there. An effect is a second such statistic of the same rows with noise of its
-    own, and the two compose. Their scales are those of shares of xi that add up to epsilon +
-    effect_epsilon - log(1 - delta) at most. The random number at the boundary of a rejection region
-    is drawn without looking at the data.
+    Observations that are impossible under the null are counted separately only at infinite epsilon,
+    where nothing is protected. An effect is a second such statistic of the same rows with
+    independent noise, and the two compose. Their scales correspond to shares of xi that add up to
+    at most epsilon + effect_epsilon - log(1 - delta). The random number at the boundary of a
+    rejection region is drawn independently of the data.
     """
     total, shares = budget_shares(epsilon, delta, {EFFECT: None if effect is None else effect[1]})
     xi = shares[TEST]
@@ -141,9 +143,10 @@ def _noisy(statistic: Statistic, xi: float) -> PartPlan:
 def least_bias(
     n: int, m: int, epsilon: float, alpha: float, tolerance: float | None = None
 ) -> float:
-    """Return the least bias at which a ramp is private and keeps its level, or that of a tolerance.
+    """Return the least bias at which a ramp is private and keeps its level.
 
-    For the test of :class:`privrank.published.bfz21.Ramp`, which has the inequalities.
+    If `tolerance` is given, return the bias of this tolerance instead. The inequalities are stated
+    in the test, :class:`privrank.published.bfz21.Ramp`.
 
     Parameters
     ----------
@@ -160,14 +163,14 @@ def least_bias(
     Raises
     ------
     ValueError
-        Where no bias below 1, or not that of `tolerance`, gives a private test of the level.
+        If no bias below 1, or not the bias of `tolerance`, gives a private test of this level.
 
     Notes
     -----
     **Privacy.** With s = mu^2 (n - 1) / 16 the probability p of the ramp changes by at most 2
-    (sqrt((1 + 2 s) / n) - 1 / n) / s between neighbours, which falls in s. At the smallest s it is
-    at most (e^epsilon - 1) alpha / (2 (1 - alpha)). Therefore the loss is at most epsilon there and
-    at every larger bias.
+    (sqrt((1 + 2 s) / n) - 1 / n) / s between neighbours, which decreases in s. At the smallest s it
+    is at most (e^epsilon - 1) alpha / (2 (1 - alpha)). Therefore the loss is at most epsilon there
+    and at every larger bias.
     """
     d = m // 2
     s = max(
@@ -193,8 +196,8 @@ def least_bias(
 def _least_slope(n: int, room: float) -> float:
     """Return the least s at which p changes by at most `room` between neighbours.
 
-    The larger root s of (room s / 2 + 1 / n)^2 = (1 + 2 s) / n. The bound on the change falls in s,
-    because sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0.
+    It is the larger root s of (room s / 2 + 1 / n)^2 = (1 + 2 s) / n. The bound on the change
+    decreases in s, because sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0.
     """
     if room >= 1:
         return 0.0
@@ -218,8 +221,9 @@ def two_rankings_tolerance(m: int, alpha: float) -> float | None:
     -------
     float or None
         Total variation distance of the Mallows model with
-        phi = 1 - 8 / (m + 7 - sqrt(12 m log(2 / alpha))), 1.0 where only double precision keeps
-        it from 1; None where no phi > 0 meets the condition, such as for m <= 46 at level 0.05.
+        phi = 1 - 8 / (m + 7 - sqrt(12 m log(2 / alpha))). The distance is 1.0 if it differs from 1
+        by less than double precision. None if no phi > 0 meets the condition, such as for m <= 46
+        at level 0.05.
 
     Notes
     -----
@@ -230,10 +234,10 @@ def two_rankings_tolerance(m: int, alpha: float) -> float | None:
 
 
 def guaranteed(n: int, m: int, alpha: float, tolerance: float | None) -> dict[str, float]:
-    """Return the least tolerance of n = 2 rankings, by its name, or nothing where there is none.
+    """Return the least tolerance of n = 2 rankings by its name; an empty mapping if there is none.
 
-    The test needs no such guarantee to keep its level. Refuses other n, and a tolerance at which
-    there is none.
+    The test has its level without this guarantee. Other n, and a tolerance without a guarantee,
+    raise an error.
     """
     if n != 2:
         raise ValueError(

@@ -33,7 +33,7 @@ from privrank.util.checks import check_count, is_number
 
 _COLUMNS = {
     "statistic": tables.Column("statistic", "{:z.4f}".format),
-    "threshold": tables.Column("threshold", "{:z.4f}".format, "none"),
+    "threshold": tables.Column("threshold", "{:z.4f}".format),
     "pvalue": tables.Column("p-value", tables.pvalue_cell),
     "reject": DECISIONS,
 }
@@ -368,9 +368,7 @@ class RankTestResult(Result):
         if isinstance(self.asked, RandomBit):
             null = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
-        shown = self.to_frame().dropna(axis="columns").drop(columns="threshold", errors="ignore")
-        if details and self.pvalue is not None:
-            shown = shown.assign(threshold=self.threshold)
+        shown = self.to_frame().dropna(axis="columns")
         known_null = ["null"] if self.test == "IdentityTest" else []
         return tables.laid_out(
             shown.set_axis([tables.statistic_words(release.mechanism)]),

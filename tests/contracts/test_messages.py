@@ -180,7 +180,7 @@ CASES = {
     },
     "a numeric covariate": (
         lambda: formula(f"{LONG} ~ age"),
-        r"bounds=\{'age': \(low, high\)\}.*design='public'.*: give both, or cut",
+        r"bounds=\{'age': \(low, high\)\}.*design='public'.*Give both, or cut",
     ),
     "a misspelt item around sep": (
         lambda: pr.as_comparisons(

@@ -290,7 +290,7 @@ def test_levels_too_rare_for_the_noise_of_their_answers_are_named():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit_of("group", frame, levels=LEVELS).fit(epsilon, rng=np.random.default_rng(1))
-        return [text for each in caught if "answers of each group" in (text := str(each.message))]
+        return [text for each in caught if "answers by group" in (text := str(each.message))]
 
     (text,) = warned(0.5)
     assert "group y" in text and "group x" not in text and "merge rare levels" in text
@@ -559,7 +559,7 @@ REFUSALS = {
     ),
     "empty level": (
         lambda: fit_of("group", levels={"group": ["x", "y", "z"]}, design="public"),
-        ["cannot be told apart"],
+        ["cannot be estimated separately", "levels that no respondent has"],
     ),
     "objective": (
         lambda: fit_of("group", levels=LEVELS).fit(1.0, method="objective"),

@@ -71,7 +71,7 @@ def test_the_respondent_is_no_covariate():
 
 def test_columns_that_repeat_each_other_cost_nothing_under_a_private_design():
     budget = pr.Budget(epsilon=3.0, unit="respondent")
-    with pytest.raises(ValueError, match="cannot be told apart"):
+    with pytest.raises(ValueError, match="cannot be estimated separately"):
         fitted(model("C(group) + group", levels={"group": ["x", "y"]}), budget=budget)
     assert budget.spent == (0.0, 0.0)
 
