@@ -344,7 +344,7 @@ class RankTestResult(Result):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row with the statistic, p-value, decision and effect.
+        """Return one row: statistic, threshold, p-value, decision and effect.
 
         Examples
         --------

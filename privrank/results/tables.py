@@ -211,7 +211,7 @@ class Table:
     >>> test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
     >>> table = test.fit(epsilon=np.inf).summary()
     >>> table.title, table.columns
-    ('Test of Uniformity (non-private)', ('', 'statistic', 'p-value', 'decision'))
+    ('Test of Uniformity (non-private)', ('', 'statistic', 'threshold', 'p-value', 'decision'))
     """
 
     title: str
@@ -241,9 +241,9 @@ class Table:
         --------
         >>> for line in table.as_text().splitlines()[8:11]:
         ...     print(line)
-                                               statistic  p-value   decision
-        --------------------------------------------------------------------
-        distance of the share from the null       0.1224    0.020  reject H0
+                                             statistic  threshold  p-value   decision
+        -----------------------------------------------------------------------------
+        distance of the share from the null     0.1224     0.1071    0.020  reject H0
         """
         lines = [[" ".join(cell.split()) for cell in line] for line in (self.columns, *self.rows)]
         widths = self._text_widths(lines)
@@ -369,7 +369,7 @@ class Table:
         Examples
         --------
         >>> print(table.as_csv().splitlines()[0])
-        ,statistic,p-value,decision
+        ,statistic,threshold,p-value,decision
         """
         cautions = [(caution, *[""] * (len(self.columns) - 1)) for caution in self.cautions]
         rows = pd.DataFrame([*self.rows, *cautions], columns=list(self.columns))
