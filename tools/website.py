@@ -148,14 +148,14 @@ def relinked(text, page, pages):
 
 
 def aligned(text):
-    """The text with columns of numbers aligned to the right, and tables without empty columns."""
+    """Return the text with numbers aligned to the right and without empty columns of tables."""
     parts = FENCED.split(text)
     parts[::2] = [TABLE.sub(lambda match: aligned_table(match[0]), part) for part in parts[::2]]
     return "".join(parts)
 
 
 def aligned_table(table):
-    """A table of Markdown, as :func:`aligned` has it."""
+    """Return a table of Markdown, as :func:`aligned` has it."""
     rows = [CELL.split(line.strip())[1:-1] for line in table.splitlines()]
     head, _, *body = rows
     if not body or any(len(row) != len(head) for row in rows):
@@ -189,12 +189,12 @@ def first_heading(path):
 
 
 def named_in(line):
-    """The page that a line of a table of contents names."""
+    """Return the page that a line of a table of contents names."""
     return re.sub(r"^.*<(.+)>$", r"\1", line).lstrip("/")
 
 
 def below(pages):
-    """The pages that each index page lists, by the name of the index page."""
+    """Return the pages that each index page lists, by the name of the index page."""
     found = {}
     for index, patterns in BELOW.items():
         listed = []
@@ -209,7 +209,7 @@ def below(pages):
 
 
 def place_of(name):
-    """The position of a tutorial in the list of tutorials; 0 for all other pages."""
+    """Return the position of a tutorial in the list of tutorials; 0 for other pages."""
     if not name.startswith("tutorials/"):
         return 0
     return (*READ, Path(name).name).index(Path(name).name)
@@ -237,7 +237,7 @@ TASKS = {
 
 
 def public():
-    """Public objects by task and full name, with the objects that their methods return.
+    """Return public objects by task and full name, with the objects that methods return.
 
     The latter are documented although they have no short name.
     """
@@ -282,7 +282,7 @@ def read_first(result):
 
 
 def members(kind):
-    """The public methods and properties of a class with their summary lines, main ones first."""
+    """Return the public methods and properties of a class with summary lines, main ones first."""
     found = {}
     for base in kind.__mro__:
         own = vars(base) if base.__module__.startswith("privrank") else {}
@@ -297,7 +297,7 @@ def members(kind):
 
 
 def overview(name, value):
-    """A table of the methods and properties of a class, one line for each."""
+    """Return a table of the methods and properties of a class, one line for each."""
     lines = members(value)
     if len(lines) < MIN_OVERVIEW:
         return []

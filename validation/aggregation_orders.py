@@ -272,7 +272,7 @@ def order_tables(replicates: int) -> None:
         ):
             table.extend(part)
         print(f"{distribution} {m} {n}: {(time.time() - started) / 60:.1f} minutes", flush=True)
-    title = "Rank aggregation: excess of `auto` beside its best rival, percent of pairs"
+    title = "Rank aggregation: excess of `auto` compared with its best rival, percent of pairs"
     write("aggregation_orders", title, COMMAND, rows, started, more=True)
     nothing = [{"model": "none"}]
     title = "Rank aggregation: where a rival loses less than `auto`, by 2 standard errors and 5 %"

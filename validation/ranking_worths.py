@@ -212,7 +212,7 @@ def main() -> None:
     asked = study.asked(__doc__, 200)
     title = "Intervals for worths of rankings that are broken into pairs"
     study.table("ranking_worths", title, COMMAND, cells(), one, summary, asked, 14000)
-    title = "Worths of rankings by their pairs, beside maximum likelihood for Plackett-Luce"
+    title = "Worths of rankings by their pairs and maximum likelihood for Plackett-Luce"
     parts = likelihood_cells(), both, agreement
     study.table("ranking_worths_mle", title, COMMAND, *parts, asked, 14500)
 

@@ -100,7 +100,7 @@ def row(cell: Cell, found: list[tuple[bool, bool, bool, int]]) -> dict[str, obje
 if __name__ == "__main__":
     table(
         "smith_sets",
-        "Sets that hold the Smith set, and winners that are named",
+        "Sets that contain the Smith set, and winners that are named",
         COMMAND,
         CELLS,
         run,

@@ -1,4 +1,4 @@
-"""The result of a private rank aggregation, and its summary."""
+"""The result of a private rank aggregation."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from privrank.results.cautions import warned
 from privrank.results.claims import assumed, percent, said
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, readonly_copy
 
-# How ties and missing items were declared to be read: the constant that says so, and its sentence.
+# The sentence for each setting of the reading of ties and missing items.
 _READINGS = {
     "ties": "shared ranks",
     "missing bottom": "left out below",
     "missing half": "left out half",
 }
 
-# The statistic that has noise by its name and in words, and the unit of its scale.
+# The noisy statistic by its exact and its shown name, and the unit of its scale.
 _STATISTICS = {
     PAIRS: ("pair counts", "pairwise fractions", "fraction"),
     TOTALS: ("Borda totals", "mean ranks", "mean rank"),
 }
 
-# Rules in words, where their names are none that a statistician knows.
+# Descriptions of rules whose names are not in general use.
 _RULES = {
     "EB-Kemeny": "Kemeny (shrunken pairwise fractions)",
     "Borda": "Borda (mean ranks)",
@@ -53,21 +53,21 @@ class AggregationResult(Result):
     Parameters
     ----------
     release : Release
-        What the mechanism let out.
+        The output of the private mechanism.
     alpha : float
         One minus the confidence level.
     target : {"population", "sample"}
-        What intervals are about.
+        Whether intervals cover values of the population or of the units of this survey.
     places : ndarray of int64, shape (m,)
         Positions of the items in the item list, best first.
     stated : NoisyVotes, RandomReports or None
-        What the release says about pairs and Borda scores, items in the order of the list; None
-        where it holds an order alone.
+        Estimates of pair fractions and Borda scores, with items in the order of the item list; None
+        if only an order was released.
 
     See Also
     --------
     privrank.PrivateRankAggregation : The model.
-    privrank.from_json : Reads a result from an archive.
+    privrank.from_json : Read a result from an archive.
 
     Examples
     --------
@@ -90,11 +90,13 @@ class AggregationResult(Result):
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The consensus, best item first; a public random order decides between equal scores.
+        """The consensus, best item first.
+
+        A public random order decides between equal scores.
 
         See Also
         --------
-        privrank.AggregationResult.rank_conf_int : Which ranks an item may have.
+        privrank.AggregationResult.rank_conf_int : Confidence sets of the ranks.
 
         Examples
         --------
@@ -105,11 +107,11 @@ class AggregationResult(Result):
 
     @property
     def consensus(self) -> pd.Series[int]:
-        """The consensus rank of each item, 1 = best, best first; tied items share one.
+        """Consensus ranks, 1 = best, best first; tied items share a rank.
 
-        Tied are items of equal Borda scores, or numbers of majorities, if the consensus goes by
-        these, and of Kemeny's order neighbours in any order of which it is as good. They come in
-        the order in which items were declared.
+        If the consensus is by Borda scores or numbers of majorities, items with equal values are
+        tied. In a Kemeny consensus, neighbouring items are tied if every order of them is equally
+        good. Tied items are in the declared order.
 
         Examples
         --------
@@ -119,7 +121,7 @@ class AggregationResult(Result):
         ranks = pd.Series(0, index=pd.Index(self.items, name="item"), name="rank")
         tied = self._tied()
         first = 0
-        # in the strict order an item shares the rank of those before it if it is tied with all
+        # an item shares the rank of the items before it if it is tied with all of them
         for place, item in enumerate(self.places):
             if not tied[item, self.places[first:place]].all():
                 first = place
@@ -127,11 +129,11 @@ class AggregationResult(Result):
         return ranks.sort_values(kind="stable")
 
     def _tied(self) -> BoolArray:
-        """Return which items the rule of the consensus does not distinguish, shape (m, m)."""
+        """Return which items the consensus rule does not distinguish, shape (m, m)."""
         rule = self.release.plan.method
         if self.stated is None or rule not in ("Borda", "Copeland", "Kemeny"):
             return np.zeros((len(self.items),) * 2, dtype=bool)
-        # in steps above the rounding of counts to fractions, and of sums of these
+        # in steps larger than the rounding errors of fractions and their sums
         pairs = np.rint(np.asarray(self.fractions, dtype=np.float64) * 2.0**40)
         if rule == "Kemeny":
             return np.asarray(pairs == pairs.T)
@@ -140,7 +142,7 @@ class AggregationResult(Result):
 
     @property
     def proven(self) -> bool:
-        """Whether the order is shown to be the best one of the numbers it was found in.
+        """Whether the order is proved to be optimal for the released numbers.
 
         Examples
         --------
@@ -151,13 +153,14 @@ class AggregationResult(Result):
 
     @property
     def fractions(self) -> FloatArray | None:
-        """Fractions that place row before column, items in the order of the list, as released.
+        """Released fractions of rankings that place the row item before the column.
 
-        None where pairs were not released, and NaN for pairs that nobody was asked about.
+        Items are in the order of the item list. The matrix is None if pairs were not released. An
+        entry is NaN if no respondent was asked about the pair.
 
         See Also
         --------
-        privrank.AggregationResult.fraction_frame : The same with names.
+        privrank.AggregationResult.fraction_frame : The same matrix with names.
 
         Examples
         --------
@@ -170,7 +173,7 @@ class AggregationResult(Result):
         return None if fractions is None else readonly_copy(fractions, np.float64)
 
     def _about_pairs(self) -> Statements:
-        """Return what is stated, if it is about pairs."""
+        """Return the estimates, if they include pairs."""
         if self.stated is None or self.stated.fractions is None:
             raise ValueError(
                 "this result releases no pair fractions: fit with releases='pairs', or use a "
@@ -185,7 +188,7 @@ class AggregationResult(Result):
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the privacy noise in a pair fraction; 0 in the local model.
+        """Standard deviation of the noise of a pair fraction; 0 in the local model.
 
         Examples
         --------
@@ -195,7 +198,7 @@ class AggregationResult(Result):
         return self._about_pairs().noise_sd
 
     def fraction_frame(self) -> pd.DataFrame:
-        """Return the noisy fractions that place row before column, in the consensus order.
+        """Return the noisy pair fractions, row before column, in consensus order.
 
         Examples
         --------
@@ -211,19 +214,20 @@ class AggregationResult(Result):
         return pd.DataFrame(matrix, index=names, columns=names.rename("over"))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return one row per pair of items, the one that the consensus places first on the left.
+        """Return the pair fractions, one row per pair, in consensus order.
 
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
         DataFrame
-            ``item1`` before ``item2``, the ``fraction`` that agrees, its standard error, an
-            interval for this pair (``lower``, ``upper``), one that holds for all pairs at once
-            (``all_lower``, ``all_upper``), and ``separated``, whether the latter excludes 1/2.
+            ``item1``, which the consensus places before ``item2``; the ``fraction`` of rankings
+            that agree and its standard error; a pointwise interval (``lower``, ``upper``); an
+            interval that is simultaneous over all pairs (``all_lower``, ``all_upper``); and
+            ``separated``, whether the simultaneous interval excludes 1/2.
 
         Examples
         --------
@@ -254,25 +258,27 @@ class AggregationResult(Result):
         )
 
     def smith_set(self, alpha: float | None = None) -> tuple[str, ...]:
-        """Return items among which the Smith set is, with confidence; it costs nothing.
+        """Return a confidence set for the Smith set.
 
-        The Smith set is the smallest set of items of which each is preferred to each outside by a
-        majority of the rankings. Majorities are those of the population or, for
-        ``target="sample"``, of the units of this survey; ties count as in :attr:`fractions`.
+        The Smith set is the smallest set of items such that a majority of the rankings prefers each
+        item in the set to each item outside. Majorities are taken in the population or, for
+        ``target="sample"``, among the units of this survey; ties count as in :attr:`fractions`.
+        There is no additional privacy cost.
 
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
         tuple of str
-            The items, in the consensus order: the smallest set of which each is before each
-            outside by a majority that is certain, in the table of :meth:`pairwise` those
-            ``separated``. These hold at once with probability 1 - alpha, as the intervals
-            ``all_lower`` to ``all_upper`` do, for any distribution of rankings. Then the Smith set
-            is within it (:func:`privrank.hypotheses.ranksets.dominant_set`).
+            The items of the confidence set, in consensus order. It is the smallest set such that
+            each item is before each item outside by an established majority: a pair that is
+            ``separated`` in the table of :meth:`pairwise`. All established majorities are correct
+            with probability at least 1 - alpha, for any distribution of rankings, because the
+            intervals ``all_lower`` to ``all_upper`` are simultaneous. In this case the set contains
+            the Smith set (:func:`privrank.hypotheses.ranksets.dominant_set`).
 
         Raises
         ------
@@ -288,18 +294,21 @@ class AggregationResult(Result):
         return tuple(self.consensus.index[dominant_set(self._in_order(low > 0.5))])
 
     def condorcet_winner(self, alpha: float | None = None) -> str | None:
-        """Return the item that a majority prefers to each other, if one does with confidence.
+        """Return the established Condorcet winner, if there is one.
+
+        The Condorcet winner is the item that a majority prefers to each other item.
 
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
         str or None
-            The one item of :meth:`smith_set`, or None if there are several. A wrong item is
-            named with probability alpha at most. None does not say that there is no such item.
+            The only item of :meth:`smith_set`, or None if there are several. A wrong item is named
+            with probability at most alpha. None means that no winner is established; there may
+            still be one.
 
         Examples
         --------
@@ -310,21 +319,23 @@ class AggregationResult(Result):
         return leading[0] if len(leading) == 1 else None
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return simultaneous confidence intervals of the ranks by mean rank.
+        """Return simultaneous confidence sets of the ranks by mean rank.
 
-        The rank of an item is that of its Borda score, its mean rank, in the population or, for
-        ``target="sample"``, among the units of this survey. Its interval is 1 plus the number of
-        items surely before it, to m minus the number surely after it, by step-down tests
-        (:func:`privrank.hypotheses.ranksets.rank_sets`). All intervals hold at once, for any
-        distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`). In
-        the local model this is approximate, by Student's t of sums over reports
-        (:class:`privrank.consensus.statements.RandomReports`), and of pairs that nobody was asked
-        about it assumes that their fractions follow from the others.
+        Items are ranked by Borda score (equivalently by mean rank) in the population or, for
+        ``target="sample"``, among the units of this survey. The set of an item begins at 1 plus the
+        number of items significantly before it, and ends at m minus the number significantly after
+        it. Significance is decided by step-down tests
+        (:func:`privrank.hypotheses.ranksets.rank_sets`). The sets are simultaneous for any
+        distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`).
+
+        In the local model the coverage is approximate, by Student's t for sums over local reports
+        (:class:`privrank.consensus.statements.RandomReports`). If no respondent was asked about
+        some pairs, the sets assume that the fractions of these pairs follow from the others.
 
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
@@ -346,13 +357,13 @@ class AggregationResult(Result):
         gaps = np.abs(stated.scores[:, None] - stated.scores)
 
         def certain(left: int) -> BoolArray:
-            # equal scores may differ by the rounding of a sum
+            # equal scores may differ by rounding errors of sums
             return gaps > stated.certain_gaps(level, self.target, left) + m * 2.0**-40
 
         return self._limits(*rank_sets(stated.scores, ~np.eye(m, dtype=bool), certain))
 
     def _scores(self) -> Statements:
-        """Return what is stated about Borda scores."""
+        """Return the estimates of Borda scores; raise if there are none."""
         if self.stated is None or not self._scored:
             raise ValueError(
                 f"{self.release.mechanism} releases no Borda scores, which intervals of ranks "
@@ -363,25 +374,28 @@ class AggregationResult(Result):
 
     @property
     def _scored(self) -> bool:
-        """Whether there are Borda scores: not of an order alone, nor of an adaptive protocol."""
+        """Whether Borda scores exist (not for an order alone or adaptive protocols)."""
         return self.stated is not None and not np.isnan(self.stated.scores).any()
 
     def borda(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return the Borda scores: the mean number of items that an item is placed before.
+        """Return the Borda scores with standard errors and intervals.
+
+        The Borda score of an item is the mean number of items that are placed after it.
 
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
         DataFrame
-            Best first: score, standard error, interval and mean rank, which is m minus the score.
-            For the population the standard error is a bound: its sampling part is the largest that
-            such a mean can have, so that intervals are wide, too. In the local model it is that of
-            the reports, and intervals are approximate as those of :meth:`rank_conf_int` are. A
-            score of reports is unbiased and may lie outside of 0 to m - 1; its interval does not.
+            Score, standard error, interval and mean rank (m minus the score), best first. For the
+            population the standard error is an upper bound: its sampling part is the largest
+            possible for such a mean, so the intervals are wide. In the local model the standard
+            error is estimated from the local reports, and the intervals are approximate (see
+            :meth:`rank_conf_int`). A score from local reports is unbiased and may lie outside [0, m
+            - 1]; its interval does not.
 
         Examples
         --------
@@ -417,7 +431,7 @@ class AggregationResult(Result):
 
     @property
     def kemeny_score(self) -> float:
-        """Mean number of pairs that a ranking orders otherwise than the consensus, with noise.
+        """Noisy mean number of pairs ordered differently from the consensus.
 
         See Also
         --------
@@ -437,7 +451,7 @@ class AggregationResult(Result):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default that of the fit.
+            One minus the confidence level; by default the level of the fit.
 
         Returns
         -------
@@ -458,14 +472,14 @@ class AggregationResult(Result):
         return float(low), float(high)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per item, best first, with what was released about it.
+        """Return the released numbers, one row per item, best first.
 
         Returns
         -------
         DataFrame
-            The rank in the consensus; the Borda score with standard error and interval; the
-            limits of the rank by mean rank, ``rank_lower`` and ``rank_upper``; where pairs were
-            released also the fraction that places the item before the next one.
+            The rank in the consensus; the Borda score with standard error and interval; the limits
+            ``rank_lower`` and ``rank_upper`` of the rank by mean rank. If pairs were released,
+            ``over_next`` is the fraction of rankings that place the item before the next one.
 
         Examples
         --------
@@ -492,7 +506,7 @@ class AggregationResult(Result):
     def _table(self, details: bool) -> tables.Table:
         release = self.release
         frame = self.to_frame()
-        # how far the order may be from the best one of the released numbers; None of other rules
+        # distance of the order from the optimum of the released numbers; None for other rules
         gap = release.found.get("gap")
         rule = release.plan.method
         if not details:
@@ -526,7 +540,7 @@ class AggregationResult(Result):
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the consensus; see :meth:`plot_consensus`.
+        """Plot the consensus (:meth:`plot_consensus`).
 
         Examples
         --------
@@ -536,7 +550,7 @@ class AggregationResult(Result):
         return self.plot_consensus(ax)
 
     def plot_consensus(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the consensus with Borda scores and, beside it, the intervals of the ranks.
+        """Plot the consensus with Borda scores and confidence sets of the ranks.
 
         Examples
         --------
@@ -553,7 +567,7 @@ class AggregationResult(Result):
         )
 
     def plot_pairwise(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the pair fractions, items in the consensus order, as a heat map.
+        """Plot the pair fractions as a heat map, in consensus order.
 
         Examples
         --------
@@ -589,7 +603,7 @@ class AggregationResult(Result):
 
 
 def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
-    """Return the noise, the statistic that has it, and its scale."""
+    """Return the noise, its statistic and its scale in words."""
     release = result.release
     parts = result.release.parts
     if release.local:
@@ -609,7 +623,7 @@ def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
 
 
 def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
-    """Return what scores, rank sets and fractions are, and which order this is."""
+    """Return notes on scores, rank sets, fractions and the consensus order."""
     release = result.release
     m = len(frame)
     pairs = m * (m - 1) // 2
@@ -618,7 +632,7 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     settings = release.plan.settings
     notes = []
     if "borda" in frame:
-        # every pair that is separated takes one rank off the upper end of one item
+        # every separated pair lowers the upper end of one rank set by one rank
         known = round((m - frame["rank_upper"]).sum())
         notes += said("Borda, sample" if of_sample else "Borda", level=level)
         notes += said("bounds", not of_sample and not release.local)
@@ -641,7 +655,7 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
 
 
 def _privacy_notes(release: Release, details: bool) -> list[str]:
-    """Return the guarantee, and in details the share of epsilon of the Kemeny score."""
+    """Return notes on the guarantee and, in details, on the Kemeny score's share."""
     ideal = release.plan.method == "exponential mechanism" and release.source != "none"
     share = release.plan.settings.get("score share")
     return [
@@ -652,7 +666,7 @@ def _privacy_notes(release: Release, details: bool) -> list[str]:
 
 
 def _order_cautions(release: Release) -> list[str]:
-    """Return what limits an order: too few rankings or comparisons for it, and the guarantee's."""
+    """Return warnings about the order and about the guarantee."""
     unplaced = release.plan.settings.get(UNPLACED)
     return [
         *(f"Warning: {caution}" for caution in cautions(release)),
@@ -662,7 +676,7 @@ def _order_cautions(release: Release) -> list[str]:
 
 
 def _local_notes(release: Release) -> list[str]:
-    """Return what standard errors of reports are, and which pairs nobody was asked about."""
+    """Return notes on standard errors of reports and on pairs never asked about."""
     notes = said("errors of reports") + said("unbiased reports")
     if PAIR_COUNTS not in release.parts:
         return notes + said("reports of rankings")
@@ -673,7 +687,7 @@ def _local_notes(release: Release) -> list[str]:
 
 
 def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
-    """Return which items are tied, and whether an optimum that is claimed is the only one."""
+    """Return notes on tied items and on the uniqueness of the optimum."""
     by_score = release.plan.method in ("Borda", "Copeland")
     notes = guarantee.tie_notes(frame["rank"], "equal estimates, order" if by_score else "")
     if "optima" in release.found:
@@ -683,7 +697,7 @@ def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
 
 
 def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
-    """Return why the order contradicts a printed majority, or Borda scores, where it does."""
+    """Return a note if the order contradicts a printed majority or Borda scores."""
     minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
     if minority and rule in ("Borda", "Copeland", "EB-Kemeny"):
         return said("minorities, shrunken" if rule == "EB-Kemeny" else "minorities", rule=rule)

@@ -1,4 +1,4 @@
-"""What all results share: the release, its public facts, archives and pages."""
+"""Base classes of results: the release, its public facts, archives, pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privrank.results import guarantee, plots, tables
 from privrank.util.arrays import immutable
 from privrank.util.checks import check_alpha, check_flag, check_names, seen
 
-# The words of ``tidy()`` for the columns of frames.
+# The names in ``tidy()`` of the columns of frames.
 _WORDS = {
     **dict.fromkeys(("worth", "coef", "win_rate", "net_wins", "borda", "effect"), "estimate"),
     "std_err": "std_error",
@@ -29,10 +29,10 @@ _WORDS = {
     "upper": "conf_high",
 }
 
-# How the line of a table of several results starts that has the rank of a term.
+# Start of the label of a line with the rank of a term, in tables of several results.
 RANK_OF = "rank of "
 
-# The column of a model matrix whose coefficients bear the names of the items alone.
+# The column of a model matrix whose coefficients are named by the items alone.
 _REST = "Intercept"
 
 Kind = TypeVar("Kind", bound="Result")
@@ -40,12 +40,12 @@ Value = TypeVar("Value")
 
 
 def cached_result(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
-    """Compute what a method of a result returns when it is first asked for, and keep it."""
+    """Cache the return value of a method of a result at the first call."""
     name = compute.__qualname__
 
     @wraps(compute)
     def stored(result: Kind) -> Value:
-        # results are frozen, but for this store of what they compute from their release
+        # results are frozen except for this cache of values computed from their release
         if name not in result._kept:
             result._kept[name] = compute(result)
         return cast(Value, result._kept[name])
@@ -56,12 +56,12 @@ def cached_result(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Summarised(ABC):
-    """What has a summary: a result of one release, or of several that are pooled.
+    """A result with a summary, from one release or from several pooled releases.
 
     Parameters
     ----------
     alpha : float
-        Significance level of what it states.
+        Significance level of intervals, rank sets and tests.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Summarised(ABC):
 
     @property
     def model(self) -> str:
-        """Name by which an archive is rebuilt.
+        """Name of the kind of result in archives.
 
         Examples
         --------
@@ -88,10 +88,12 @@ class Summarised(ABC):
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of the summary as a data frame, with its cautions in ``attrs``."""
+        """Return the summary as a data frame, with its warnings in ``attrs``."""
 
     def summary(self, details: bool = False) -> tables.Table:
-        """Return a summary table in the style of statsmodels (text, HTML, LaTeX, Markdown, CSV).
+        """Return a summary table in the style of statsmodels.
+
+        The table can be written as text, HTML, LaTeX, Markdown and CSV.
 
         Parameters
         ----------
@@ -121,14 +123,14 @@ class Summarised(ABC):
 
     @abstractmethod
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the result."""
+        """Plot the result."""
 
     @abstractmethod
     def _cautions(self) -> tuple[str, ...]:
-        """Return what limits what is stated, as all formats have it: also of single numbers."""
+        """Return the warnings of all formats, including those about single numbers."""
 
     def _unlimited(self) -> dict[str, str]:
-        """Return which limits are infinite, in words by the term."""
+        """Return a text about infinite interval limits by term."""
         return {}
 
     def _series(self: Any, values: Any, name: str) -> pd.Series[Any]:
@@ -136,20 +138,21 @@ class Summarised(ABC):
         return pd.Series(np.array(values), index=pd.Index(self.items, name="item"), name=name)
 
     def _cautioned(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a frame with what limits its numbers in ``attrs["warnings"]``."""
+        """Return a frame with its warnings in ``attrs["warnings"]``."""
         frame.attrs["warnings"] = list(self._cautions())
         return frame
 
     def tidy(self) -> pd.DataFrame:
-        """Return a row per term in the words of R's broom, the same columns for all results.
+        """Return one row per term, with the column names of the R package broom.
 
         Returns
         -------
         DataFrame
             ``term``, ``estimate``, ``std_error``, ``statistic``, ``p_value``, ``conf_low`` and
-            ``conf_high``, missing where there is none; the order and numbers of ``to_frame()``. The
-            estimate of a test is the effect it measures. ``attrs["warnings"]`` lists what limits
-            these numbers, as the notes of ``summary()`` do.
+            ``conf_high``, the same for all results and missing where there is no such number. Rows
+            and numbers are those of ``to_frame()``. The estimate of a test is the effect that it
+            measures. ``attrs["warnings"]`` lists the warnings that the notes of ``summary()``
+            state.
 
         Examples
         --------
@@ -158,18 +161,18 @@ class Summarised(ABC):
         """
         words = list(dict.fromkeys(_WORDS.values()))
         frame = self.to_frame().rename(columns=_WORDS)
-        # of a selection by win rates net wins are no second estimate
+        # net wins are not a second estimate in a selection by win rates
         frame = frame.loc[:, ~frame.columns.duplicated()]
         frame = frame.reindex(columns=words).astype(np.float64)
         frame.insert(0, "term", frame.index.astype(str))
         return self._cautioned(frame.reset_index(drop=True))
 
     def _level(self, alpha: float | None) -> float:
-        """Return a level that was given, or the result's own."""
+        """Return a given level, or the level of the result."""
         return check_alpha(self.alpha if alpha is None else alpha)
 
     def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
-        """Return estimates of this name with errors, their parts, p-values and intervals."""
+        """Return estimates with standard errors, p-values and intervals."""
         named = {
             estimate: self.params,
             "std_err": self.bse,
@@ -191,14 +194,14 @@ class Summarised(ABC):
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Result(Summarised):
-    """A frozen result: everything is computed from `release` and settings, nothing from data.
+    """An immutable result, computed from a release and settings alone.
 
     Parameters
     ----------
     release : Release
-        What the mechanism let out.
+        The output of the private mechanism.
     alpha : float
-        Significance level of what it states.
+        Significance level of intervals, rank sets and tests.
 
     Examples
     --------
@@ -271,23 +274,23 @@ class Result(Summarised):
         return (size_of(self.release.survey),)
 
     def _settings(self) -> dict[str, Any]:
-        """Return what rebuilds the result from its release, beside alpha."""
+        """Return the settings other than alpha that the result is rebuilt from."""
         return {}
 
     @abstractmethod
     def _estimates(self) -> dict[str, Any]:
-        """Return what a reader of the archive wants to see; nothing is rebuilt from it."""
+        """Return estimates for readers of the archive; nothing is rebuilt from them."""
 
     def to_json(self) -> str:
         """Return the result as JSON text, from which :func:`privrank.from_json` rebuilds it.
 
         See Also
         --------
-        privrank.from_json : Reads the text.
+        privrank.from_json : Read the text.
 
         Examples
         --------
-        The archive holds the release, so that the result is read back without the data:
+        The archive contains the release, so the result is rebuilt without the data:
 
         >>> text = result.to_json()
         >>> pr.from_json(text).params.equals(result.params)
@@ -304,29 +307,29 @@ class Result(Summarised):
         )
 
     def _warned(self) -> list[str]:
-        """Return what limits everything that is read from the release, a sentence each."""
+        """Return warnings about all numbers of the release, a sentence each."""
         return guarantee.effect_notes(self.release) + guarantee.delta_notes(self.release)
 
     def _cautions(self) -> tuple[str, ...]:
-        """Return what limits what is stated, as all formats have it: also of single numbers."""
+        """Return the warnings of all formats, including those about single numbers."""
         return tuple(self._warned())
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
-        """Return the same result with labels in the place of codes, wherever these are shown.
+        """Return the same result with labels instead of codes.
 
-        Tables, frames, figures, notes and archives of what is returned have the labels, and its
-        methods take them. Names are public, so that this costs nothing.
+        Tables, frames, figures, notes and archives of the returned result have the labels, and its
+        methods accept them. Names are public, so there is no additional privacy cost.
 
         Parameters
         ----------
         labels : mapping of str to str
-            Labels by code: of items or categories, of the columns of covariates, and of groups.
-            Codes that are left out stay as they are, and so do the levels of covariates.
+            Labels by code, for items or categories, columns of covariates, and groups. Codes that
+            are left out do not change, and neither do the levels of covariates.
 
         Raises
         ------
         TypeError, ValueError
-            If it is no mapping to texts, a code is unknown, or two codes would have one label.
+            If `labels` is not a mapping to texts, a code is unknown, or two codes get one label.
 
         Examples
         --------
@@ -336,40 +339,40 @@ class Result(Summarised):
         return replace(self, release=_labelled(self.release, labels))
 
     def _public(self) -> dict[str, str]:
-        """Return what is public of the release, as a table of several results states it."""
+        """Return the public facts of the release for a table of several results."""
         return guarantee.release_facts(self.release)
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
-        """Return numbers, their standard errors and other lines for a table of several results.
+        """Return estimates, errors and other lines for a table of several results.
 
-        The name of the numbers says what they are.
+        The name of the series of estimates states their kind.
         """
         nothing = pd.Series(np.empty(0))
         return getattr(self, "params", nothing), getattr(self, "bse", nothing), self._lines()
 
     def _lines(self) -> dict[str, Any]:
-        """Return the other lines of such a table."""
+        """Return the other lines of a table of several results."""
         return {}
 
     def _row(self, test: str, names: Sequence[str], **more: Any) -> pd.DataFrame:
-        """Return the one row of a test: what these names say of it, and more, and the guarantee."""
+        """Return the row of a test: named attributes, other values, the guarantee."""
         numbers = {name: getattr(self, name) for name in names} | more
         numbers |= {"epsilon": self.epsilon, "delta": self.delta, "nobs": self.nobs}
         return self._cautioned(pd.DataFrame(numbers, index=pd.Index([test], name="test")))
 
 
 def _labelled(release: Release, labels: object) -> Release:
-    """Return a release whose items, columns of covariates and groups bear labels.
+    """Return a release with labels of items, columns of covariates and groups.
 
     The names are public facts, and nothing else changes.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no mapping to texts, a code is unknown, or two codes would have one label.
+        If `labels` is not a mapping to texts, a code is unknown, or two codes get one label.
     """
     survey = release.survey
-    # a coefficient is named by its column and its item, so that these are all names there are
+    # a coefficient is named by its column and its item, so these are all names
     lists: list[tuple[str, ...]] = [survey.items]
     if isinstance(survey, Sample):
         lists.append(tuple(name for name, _ in survey.groups))
@@ -386,7 +389,7 @@ def _labelled(release: Release, labels: object) -> Release:
 
 
 def _checked_labels(labels: object, codes: Sequence[str]) -> dict[str, str]:
-    """Return labels by code, and refuse what is no label, or for nothing."""
+    """Return labels by code; raise if they are not labels of known codes."""
     if not isinstance(labels, Mapping) or not all(isinstance(v, str) for v in labels.values()):
         raise TypeError('labels must map codes to texts, as {"crimRate": "Crime rate"} does.')
     check_names("labels", list(labels))
@@ -400,7 +403,7 @@ def _checked_labels(labels: object, codes: Sequence[str]) -> dict[str, str]:
 
 
 def _renamed(lists: Sequence[tuple[str, ...]], labels: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Return lists of names with labels in the place of codes, each of them once in its list."""
+    """Return lists of names with labels instead of codes, unique in each list."""
     renamed = [tuple(labels.get(name, name) for name in names) for names in lists]
     shown = [[seen(name) for name in names] for names in renamed]
     if twice := [name for names in shown for name in names if names.count(name) > 1]:

@@ -1,4 +1,4 @@
-"""The result of a private Bradley-Terry fit: its coefficients, and what follows from them."""
+"""The result of a private Bradley-Terry fit."""
 
 from __future__ import annotations
 
@@ -64,29 +64,30 @@ class BTLResult(Result):
     """Results of a private Bradley-Terry fit.
 
     With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
-    and values of the covariates. Without it they are about the reference profile: the first
-    level of each factor, numeric covariates in the middle of their bounds.
+    and values of the covariates. Without ``at=`` they describe the reference profile: the first
+    level of each factor, with numeric covariates at the midpoint of their bounds.
 
     Parameters
     ----------
     release : Release
-        What the mechanism let out.
+        The output of the private mechanism.
     alpha : float
         Significance level of intervals and rank sets.
     requested : float or "auto"
-        Ridge that was asked for.
+        Requested ridge penalty.
     solver : {"newton", "lbfgs", "cvxpy"}
         Solver of the fit.
     estimate : Estimate
-        Fitted coefficients: the centred worths, or with covariates those on contrasts of items.
+        Fitted coefficients: the centred worths or, with covariates, the coefficients on contrasts
+        of items.
     warnings : tuple of str
-        What to read with care.
+        Warnings about the fit.
 
     See Also
     --------
     privrank.PrivateBTL : The model.
-    privrank.from_json : Reads a result from an archive.
-    privrank.pool : Pools several fits.
+    privrank.from_json : Read a result from an archive.
+    privrank.pool : Pool several fits.
 
     Examples
     --------
@@ -135,7 +136,7 @@ class BTLResult(Result):
         )
 
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
-        """Return numbers by shown coefficient, missing where these are not identified."""
+        """Return a series by shown coefficient, missing if not identified."""
         index = pd.Index(self._names, name="item" if self._plain else "term")
         series = pd.Series(np.array(values), index=index, name=name)
         if self._equations().components.projection is not None:
@@ -144,7 +145,7 @@ class BTLResult(Result):
         return series
 
     def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
-        """Return the standard errors by one source of error, of which a half is given."""
+        """Return the standard errors from one source, given half its covariance."""
         variances = self._inference().errors.variances(half, self._display())
         return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
 
@@ -164,7 +165,7 @@ class BTLResult(Result):
 
     @property
     def estimator(self) -> str:
-        """The loss whose minimum the estimates are, before its ridge.
+        """The loss that the estimates minimise, without its ridge.
 
         Examples
         --------
@@ -175,7 +176,9 @@ class BTLResult(Result):
 
     @property
     def penalty(self) -> float | Literal["auto"]:
-        """Ridge gamma of the worths; with covariates, where it is a matrix, as it was asked for.
+        """Ridge gamma of the worths.
+
+        With covariates the ridge is a matrix, and this is the value that was requested.
 
         Examples
         --------
@@ -198,10 +201,11 @@ class BTLResult(Result):
 
     @property
     def params(self) -> pd.Series[float]:
-        """Centred worths on the scale of the link, larger is preferred; with covariates, terms.
+        """Centred worths on the scale of the link, or the terms with covariates.
 
-        These are the worths of the reference group, then how each column changes them, which adds
-        up to zero over the items; ``first`` is the advantage of the item named first.
+        Items with larger worths are preferred. With covariates, the worths of the reference group
+        come first. They are followed by the change of each worth per column; these changes add up
+        to zero over the items. ``first`` is the advantage of the item named first.
 
         See Also
         --------
@@ -255,9 +259,10 @@ class BTLResult(Result):
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Normal quantiles that are as probable as the p-values, with the signs of the estimates.
+        """Normal quantiles of the p-values, with the signs of the estimates.
 
-        The p-values are of score tests, so that these are not quite estimates over `bse`.
+        The p-values come from score tests, so the quantiles differ slightly from the ratios of the
+        estimates to `bse`.
 
         Examples
         --------
@@ -287,7 +292,7 @@ class BTLResult(Result):
 
     @property
     def tie_parameter(self) -> pd.Series[float]:
-        """The tie parameter lambda of ``ties="davidson"``, with its errors and interval.
+        """Tie parameter lambda of ``ties="davidson"``, with its interval.
 
         A series of ``estimate, std_err, sampling, privacy, lower`` and ``upper``. Two items of
         equal worth tie with probability e^lambda / (2 + e^lambda).
@@ -304,7 +309,7 @@ class BTLResult(Result):
 
     @property
     def llf(self) -> float:
-        """Log-likelihood of all answers at the estimates, of a run without privacy.
+        """Log-likelihood of all answers at the estimates, without privacy.
 
         A tie without a parameter counts as half an answer for each item.
 
@@ -316,21 +321,22 @@ class BTLResult(Result):
         return log_likelihood(self.release, self._equations(), self.estimate.coefficients)
 
     def compare_lr_test(self, restricted: BTLResult) -> pd.Series[Any]:
-        """Test a model within this one by the likelihood ratio, both without privacy.
+        """Test a nested model by the likelihood ratio, without privacy.
 
-        A series of ``statistic``, ``df`` and ``pvalue``, as if answers were independent. Where
-        respondents gave several, :meth:`wald_test_terms` keeps its level and this test does not.
+        The result is a series of ``statistic``, ``df`` and ``pvalue``. The test treats answers as
+        independent. If respondents gave several answers, :meth:`wald_test_terms` keeps its level
+        and this test does not.
 
         Parameters
         ----------
         restricted : BTLResult
-            Of the smaller model for the same frame, with ``penalty=0``; its formula leaves out
-            terms. With ``ties="davidson"`` the tie parameter is common to all groups in both.
+            Fit of the smaller model to the same frame, with ``penalty=0``; its formula leaves out
+            terms. With ``ties="davidson"`` both models have one tie parameter common to all groups.
 
         Raises
         ------
         TypeError, ValueError
-            If a fit is private or not of maximum likelihood, or the models are not nested.
+            If a fit is private or not a maximum-likelihood fit, or the models are not nested.
 
         Examples
         --------
@@ -350,10 +356,11 @@ class BTLResult(Result):
 
     @property
     def design_effect(self) -> float:
-        """Largest variance over that of independent answers, of a shown estimate or a difference.
+        """Largest design effect of a shown estimate or a difference of two.
 
-        1 where answers are taken as independent. It is an upper bound, and no estimate, where the
-        summary says "at most": the noise of the release then covers every value that answers can
+        A design effect is a variance divided by the variance for independent answers; it is 1 if
+        answers are taken as independent. If the summary says "at most", the number is an upper
+        bound and not an estimate: the noise of the release then covers every value that answers can
         have.
 
         Examples
@@ -394,15 +401,16 @@ class BTLResult(Result):
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
 
-        They hold all values that the score test of :meth:`test` does not reject, and are infinite
-        where the scores set no limit.
+        An interval contains all values that the score test of :meth:`test` does not reject. It is
+        infinite where the scores set no limit.
 
         Parameters
         ----------
         alpha : float or None
-            Significance level; None takes the result's own, here and in all other methods.
+            Significance level; None uses the level of the result, here and in all other methods.
         simultaneous : bool, default False
-            Cover all estimates at once (Bonferroni).
+            Whether the intervals are simultaneous over all estimates (Bonferroni) instead of
+            pointwise.
 
         See Also
         --------
@@ -432,8 +440,9 @@ class BTLResult(Result):
     def wald_test_terms(self) -> pd.DataFrame:
         """Test every term of the formula, each given all the others.
 
-        One row per term, the intercept being equal worths in the reference group; columns
-        ``statistic``, ``df`` and ``pvalue``. Each is the joint score test of :meth:`test`.
+        The table has one row per term and columns ``statistic``, ``df`` and ``pvalue``. The row of
+        the intercept tests equal worths in the reference group. Each test is the joint score test
+        of :meth:`test`.
 
         Examples
         --------
@@ -454,14 +463,14 @@ class BTLResult(Result):
     def test_lack_of_fit(self) -> pd.Series[Any]:
         """Test that the item covariates explain the worths of all items.
 
-        The unrestricted model is fitted to the same release, at no cost; H0 says that its worths
-        are linear combinations of the item covariates. A series of ``statistic``, ``df`` and
-        ``pvalue``.
+        The unrestricted model is fitted to the same release, at no additional privacy cost. H0
+        states that its worths are linear combinations of the item covariates. The result is a
+        series of ``statistic``, ``df`` and ``pvalue``.
 
         Raises
         ------
         ValueError
-            If the model has no item covariates, or as many as identified worths.
+            If the model has no item covariates, or as many of them as identified worths.
 
         Examples
         --------
@@ -482,31 +491,31 @@ class BTLResult(Result):
         )
 
     def test(self, hypothesis: Any, values: Any = None) -> HypothesisTest:
-        """Test that linear equations of the coefficients hold, all at once.
+        """Test jointly that linear equations of the coefficients hold.
 
         Parameters
         ----------
         hypothesis : str, or array of shape (rows, coefficients)
-            Equations such as ``"a = b, c = 0.5"``, or their weights.
+            Equations such as ``"a = b, c = 0.5"``, or the weights of their coefficients.
         values : array of shape (rows,), optional
-            Right sides of the equations given as weights; by default 0.
+            Right-hand sides of equations given as weights; by default 0.
 
         Returns
         -------
         HypothesisTest
-            Statistic, degrees of freedom, p-value, interval, and whether other values are in the
-            confidence region.
+            Statistic, degrees of freedom, p-value and intervals, and a check whether other values
+            are in the confidence region.
 
         Raises
         ------
         ValueError
-            If it is no such hypothesis, or its equations contradict each other.
+            If `hypothesis` is not a linear hypothesis, or its equations contradict each other.
 
         Notes
         -----
-        Every p-value and interval of a fit is of this test (:meth:`pairwise`, :meth:`conf_int`,
-        :meth:`t_test`, ...). What the release does not identify is not tested: where that is the
-        whole hypothesis, the p-value is 1.
+        Every p-value and interval of a fit comes from this test (:meth:`pairwise`,
+        :meth:`conf_int`, :meth:`t_test`, ...). Equations that the release does not identify are not
+        tested. If none is identified, the p-value is 1.
 
         Examples
         --------
@@ -520,7 +529,7 @@ class BTLResult(Result):
         return HypothesisTest.of(self._inference(), described, rows, constants.ravel())
 
     def t_test(self, hypothesis: Any) -> ContrastTests:
-        """Test linear hypotheses one by one, each as :meth:`test` does.
+        """Test linear hypotheses one by one, each by :meth:`test`.
 
         Examples
         --------
@@ -540,7 +549,7 @@ class BTLResult(Result):
         return t_test(self._inference(), shown, self._names, equations)
 
     def wald_test(self, hypothesis: Any) -> HypothesisTest:
-        """Test linear hypotheses jointly: :meth:`test` by the name it has in statsmodels.
+        """Test linear hypotheses jointly (:meth:`test` by its statsmodels name).
 
         Examples
         --------
@@ -564,9 +573,10 @@ class BTLResult(Result):
 
     @property
     def components(self) -> tuple[tuple[str, ...], ...]:
-        """The items, in the components that released comparisons connect; mostly one.
+        """Components of items that the released comparisons connect.
 
-        Worths and ranks hold within a component; those of an item alone in it are missing.
+        Usually there is one component. Worths and ranks are relative to the items of the same
+        component; the worth and rank of an item that is alone in its component are missing.
 
         Examples
         --------
@@ -587,7 +597,7 @@ class BTLResult(Result):
         return contrasts.Worths(self._inference(), self._map(at))
 
     def _values(self, at: At) -> FloatArray:
-        """Return the worths alone, which need no covariance."""
+        """Return the worths without their covariance."""
         return matvec(
             self._equations().components.project(self._map(at)), self.estimate.coefficients
         )
@@ -595,19 +605,19 @@ class BTLResult(Result):
     def worths(self, at: At = None) -> pd.DataFrame:
         """Return the worths of each group.
 
-        One row per group and item: the levels, ``item``, ``worth``, ``std_err``, ``lower`` and
-        ``upper``.
+        The table has one row per group and item: the levels, ``item``, ``worth``, ``std_err``,
+        ``lower`` and ``upper``.
 
         Parameters
         ----------
         at : mapping of str to value, optional
-            Levels and values of the covariates, for one group. Without it every combination of
-            levels, numeric covariates in the middle of their bounds.
+            Levels and values of the covariates, for one group. By default the table has every
+            combination of levels, with numeric covariates at the midpoint of their bounds.
 
         Raises
         ------
         TypeError, ValueError
-            If `at` names no covariate, or a value is not declared or out of bounds.
+            If `at` has a name that is not a covariate, or a value is not declared or out of bounds.
 
         Examples
         --------
@@ -624,7 +634,10 @@ class BTLResult(Result):
         return pd.DataFrame(rows).assign(**numbers)
 
     def worth(self, at: At = None) -> pd.Series[float]:
-        """Return worths on the multiplicative scale of the logit, adding up to 1 by component.
+        """Return multiplicative worths, which add up to 1 in each component.
+
+        Each worth is the exponential of a worth on the logit scale, divided by the sum over its
+        component.
 
         Examples
         --------
@@ -640,9 +653,10 @@ class BTLResult(Result):
         return self._series(shares_of(worths, self._several(worths)), "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
-        """Return ranks, 1 = most preferred; equal worths share one, as in 1, 1, 3.
+        """Return ranks, 1 = most preferred; equal worths share a rank (1, 1, 3).
 
-        Where comparisons do not connect all items, ranks are those in one of :attr:`components`.
+        If comparisons do not connect all items, items are ranked within their components
+        (:attr:`components`).
 
         Examples
         --------
@@ -656,7 +670,7 @@ class BTLResult(Result):
         return self._series(ranks if np.isnan(ranks).any() else ranks.astype(np.int64), "rank")
 
     def _several(self, worths: FloatArray) -> list[IntArray]:
-        """Return the parts of more than one item, unless one is all there is."""
+        """Return the parts of more than one item, or the part of the only item."""
         return [
             part
             for part in self._equations().components.groups
@@ -664,10 +678,12 @@ class BTLResult(Result):
         ]
 
     def rank_conf_int(self, alpha: float | None = None, *, at: At = None) -> pd.DataFrame:
-        """Return simultaneous confidence sets of the ranks, columns ``lower`` and ``upper``.
+        """Return simultaneous confidence sets of the ranks.
 
-        1 plus the number of items surely better, to m minus the number surely worse, by step-down
-        tests of all differences of two worths (:func:`privrank.hypotheses.ranksets.rank_sets`).
+        The columns are ``lower`` and ``upper``. With m items, ``lower`` is 1 plus the number of
+        items that are significantly better, and ``upper`` is m minus the number that are
+        significantly worse. Significance is decided by step-down tests of all differences of two
+        worths (:func:`privrank.hypotheses.ranksets.rank_sets`).
 
         Examples
         --------
@@ -686,26 +702,28 @@ class BTLResult(Result):
     def pairwise(
         self, alpha: float | None = None, *, simultaneous: bool = False, at: At = None
     ) -> pd.DataFrame:
-        """Return every pair's difference, probability of being preferred, interval and p-value.
+        """Return differences, preference probabilities and p-values of all pairs.
 
         Parameters
         ----------
         simultaneous : bool, default False
-            Make intervals cover, and p-values hold, for all pairs at once (Bonferroni), whatever
-            the dependence between pairs.
+            Whether intervals and p-values are simultaneous over all pairs (Bonferroni), under any
+            dependence between pairs.
         at : mapping of str to value, optional
-            Values of the covariates. Neither item counts as named first.
+            Values of the covariates. No order effect is included: neither item counts as named
+            first.
 
         Returns
         -------
         DataFrame
             One row per pair with columns ``item1, item2, difference, std_err, probability, lower,
-            upper, pvalue``; ``probability`` is that of item1 being preferred, ``lower`` and
-            ``upper`` its interval, ``pvalue`` tests equal worths. With ``ties=True`` the column is
-            ``preferred_plus_half_ties`` instead: that probability plus half that of a tie, which is
-            larger; what share of a pair's answers are ties the model does not say. With
-            ``ties="davidson"`` it is ``preferred_if_decided``, the probability among answers that
-            are no ties, beside those of all answers: ``win``, ``tie`` and ``loss`` of item1.
+            upper, pvalue``; ``probability`` is the probability that item1 is preferred, with the
+            interval ``lower`` to ``upper``; ``pvalue`` tests equal worths. With ``ties=True`` the
+            column is ``preferred_plus_half_ties`` instead: the probability that item1 is preferred
+            plus half the probability of a tie, which is larger. The model does not estimate the
+            share of ties. With ``ties="davidson"`` the column is ``preferred_if_decided``, the
+            probability among answers that are not ties. It is shown with the probabilities among
+            all answers: ``win``, ``tie`` and ``loss`` of item1.
 
         Examples
         --------
@@ -716,25 +734,25 @@ class BTLResult(Result):
         return pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
-        """Predict who is preferred.
+        """Predict the preferred item of each pair.
 
         Parameters
         ----------
         frame : DataFrame
             Columns ``item1``, ``item2`` and the covariates of the model; with an order effect item1
-            is the one named first.
+            is the item named first.
 
         Returns
         -------
         DataFrame
-            ``probability`` that item1 is preferred; with ties ``preferred_plus_half_ties``, or
-            ``win``, ``tie``, ``loss`` and ``preferred_if_decided``, as in :meth:`pairwise`;
-            ``lower`` and ``upper``; indexed as `frame`.
+            ``probability`` that item1 is preferred, ``lower`` and ``upper``, with the index of
+            `frame`. With ties the columns are ``preferred_plus_half_ties``, or ``win``, ``tie``,
+            ``loss`` and ``preferred_if_decided`` (see :meth:`pairwise`).
 
         Raises
         ------
         TypeError, ValueError
-            If a column is missing, or an entry is no item or no declared level.
+            If a column is missing, or an entry is not an item or not a declared level.
 
         Examples
         --------
@@ -754,10 +772,11 @@ class BTLResult(Result):
         return pd.DataFrame(answer_columns(t, inference) | probabilities, index=frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
-        """Return the matrix of win probabilities, row item over column item.
+        """Return the matrix of probabilities that the row item is preferred.
 
-        With ties each is the probability of being preferred plus half that of a tie; where ties
-        have a parameter, that among answers that are no ties.
+        With ties each entry is the probability of being preferred plus half the probability of a
+        tie. If ties have a parameter, it is the probability of being preferred among answers that
+        are not ties.
 
         Examples
         --------
@@ -767,11 +786,12 @@ class BTLResult(Result):
         return probability_table(self._values(at), self.release, self._equations())
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
-        """Return quasi standard errors, from which readers compute the error of any difference.
+        """Return quasi standard errors, which give the error of any difference.
 
-        That of two worths is close to sqrt(q_1^2 + q_2^2). One row per item: ``worth``,
-        ``std_err``, ``quasi_se`` (missing where there is none) and ``largest_error``, how far off
-        relatively the worst of the item's differences is.
+        The standard error of a difference of two worths is close to sqrt(q_1^2 + q_2^2), with q_1
+        and q_2 their quasi standard errors. The table has one row per item: ``worth``, ``std_err``,
+        ``quasi_se`` (missing where there is none) and ``largest_error``, the largest relative error
+        of this approximation over the differences of the item.
 
         References
         ----------
@@ -785,11 +805,11 @@ class BTLResult(Result):
         return quasi_table(self._at(at))
 
     def test_homogeneity(self, at: At = None) -> HypothesisTest:
-        """Test that all worths are equal, with covariates at given values of these.
+        """Test that all worths are equal, at given values of the covariates.
 
         See Also
         --------
-        privrank.BTLResult.test : Any linear hypotheses; this is one of them.
+        privrank.BTLResult.test : Test of any linear hypothesis.
 
         Examples
         --------
@@ -801,22 +821,22 @@ class BTLResult(Result):
         return HypothesisTest.of(self._inference(), self.items, inside, np.zeros(len(inside)))
 
     def elo(self, base: float = 1500.0, at: At = None) -> pd.DataFrame:
-        """Return the worths on the Elo scale: `base` plus 400 / ln 10 times each.
+        """Return the worths on the Elo scale, `base` + 400 / ln 10 times worth.
 
-        An item that is 400 points ahead is preferred with odds of 10; a tie is half a win there, as
-        with ``ties=True``.
+        An item that is 400 points ahead is preferred with odds of 10. A tie is half a win on this
+        scale, which matches ``ties=True``.
 
         Parameters
         ----------
         base : float, default 1500
             The mean rating.
         at : mapping of str to value, optional
-            As of :meth:`worths`.
+            Levels and values of the covariates (see :meth:`worths`).
 
         Returns
         -------
         DataFrame
-            Rows and columns of :meth:`worths`, with ``rating`` in the place of ``worth``.
+            Rows and columns of :meth:`worths`, with ``rating`` instead of ``worth``.
 
         References
         ----------
@@ -851,32 +871,34 @@ class BTLResult(Result):
         form: Form = "comparisons",
         at: At = None,
     ) -> pd.DataFrame:
-        """Draw synthetic data from the fitted model; they are as private as the result.
+        """Simulate data from the fitted model, at no additional privacy cost.
 
-        They hold what the model says, and nothing else of the data: neither how the answers of a
-        respondent depend on each other, nor who compared what.
+        The synthetic data are as private as the result. They reproduce the fitted model and nothing
+        else of the data: neither the dependence between the answers of one respondent, nor which
+        respondent compared which items.
 
         Parameters
         ----------
         n : int
-            Comparisons of every pair, or rankings.
+            Number of comparisons of every pair, or number of rankings.
         rng : numpy.random.Generator, optional
-            By default one with fresh entropy.
+            Random generator; by default one with fresh entropy.
         form : {"comparisons", "rankings"}, default "comparisons"
-            ``item1, item2, outcome`` with no item counted as named first, and with ties only where
-            these have a parameter; or ranks by the Plackett-Luce model, a row per ranking.
+            ``item1, item2, outcome`` without an order effect, and with ties only if these have a
+            parameter; or ranks from the Plackett-Luce model, one row per ranking.
         at : mapping of str to value, optional
             Values of the covariates.
 
         Returns
         -------
         DataFrame
-            ``attrs["synthetic"]`` says what it was drawn from.
+            The synthetic data; ``attrs["synthetic"]`` describes their source.
 
         Notes
         -----
-        The fitted worths and the tie parameter are functions of the release, and the draws are one
-        of these and of a generator that knows nothing of the data: post-processing, at no epsilon.
+        The fitted worths and the tie parameter are functions of the release. The draws are a
+        function of these and of a generator that is independent of the data. They are
+        post-processing and use no epsilon.
 
         Examples
         --------
@@ -918,8 +940,8 @@ class BTLResult(Result):
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame.
 
-        One row per item, best first, with ranks, equal worths in the order in which items were
-        declared; with covariates one row per coefficient.
+        The table has one row per item, best first, with ranks; items of equal worth are in the
+        declared order. With covariates it has one row per coefficient.
 
         Examples
         --------
@@ -935,7 +957,7 @@ class BTLResult(Result):
         if not self._plain:
             return self._cautioned(frame)
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
-        # ranks hold within a component: the largest comes first, each in the order of its ranks
+        # ranks are within a component: sort by the size of the component, then by rank
         parts = sorted(self._equations().components.groups, key=len, reverse=True)
         sorted_parts = [frame.iloc[part].sort_values("rank", kind="stable") for part in parts]
         return self._cautioned(pd.concat(sorted_parts))
@@ -951,7 +973,9 @@ class BTLResult(Result):
         return fit_table(self, details)
 
     def plot_worth(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw worths with sampling-only and full intervals; with covariates, of every group.
+        """Plot worths with sampling-only and full intervals.
+
+        With covariates the worths of every group are plotted.
 
         Examples
         --------
@@ -974,7 +998,7 @@ class BTLResult(Result):
         )
 
     def plot_pairwise(self, ax: plots.Axes | None = None, *, at: At = None) -> plots.Figure:
-        """Draw :meth:`probabilities` as a heat map, best item first.
+        """Plot :meth:`probabilities` as a heat map, best item first.
 
         Examples
         --------
@@ -996,7 +1020,7 @@ class BTLResult(Result):
         return plots.pairwise(table, caption, label, seeded=seeded, ax=ax)
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the worths (:meth:`plot_worth`).
+        """Plot the worths (:meth:`plot_worth`).
 
         Examples
         --------
@@ -1013,7 +1037,7 @@ class BTLResult(Result):
 def _comparisons(
     release: Release, worths: FloatArray, tie: float, size: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return so many comparisons of every pair, pair by pair in the order of the items."""
+    """Return `size` comparisons of every pair, in the order of the items."""
     names = np.array(release.survey.items, dtype=object)
     first, second = (np.repeat(side, size) for side in np.triu_indices(len(names), 1))
     difference = worths[first] - worths[second]

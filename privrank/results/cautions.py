@@ -1,4 +1,4 @@
-"""Warnings of results: what limits them, and what to do about it, by their keys."""
+"""Warnings and limitations of results, with remedies, by their keys."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """A whole sentence on what limits a result, and a remedy, if there is one."""
+    """A sentence on a limitation of a result, and a remedy, if there is one."""
 
     sentence: str
     remedy: str = ""
 
     @property
     def text(self) -> str:
-        """Both, in the order in which they are printed."""
+        """The sentence and the remedy, in the printed order."""
         return f"{self.sentence} {self.remedy}".strip()
 
 
@@ -62,7 +62,7 @@ WARNINGS = {
         "The noisy comparisons do not connect all items, so some worths and ranks depend on the "
         "item covariates alone."
     ),
-    "hardly identified": Caution(
+    "weakly identified": Caution(
         "Weakly identified: {names}. Their noisy comparison counts barely exceed the noise. "
         "P-values and intervals for comparisons with other items are widened accordingly, and "
         "hold over all releases rather than among those that identify these items."
@@ -135,7 +135,7 @@ WARNINGS = {
     ),
 }
 
-# What limits a result without a fault of it: no reader is warned.
+# Limitations of results without an error in the result; they are notes, not warnings.
 LIMITS = {
     "bound on the effect": "Design effect: at most {effect:.2f}; the release cannot show whether "
     "it is smaller. Sampling standard errors are upper bounds, so intervals may be conservative.",
@@ -150,10 +150,10 @@ LIMITS = {
 
 
 def warned(key: str, holds: object = True, **values: Any) -> list[str]:
-    """Return the warning of this key, with its values, if it holds; else none."""
+    """Return the warning of this key with its values, if it applies."""
     return [f"Warning: {WARNINGS[key].text.format(**values)}"] if holds else []
 
 
 def limited(key: str, holds: object = True, **values: Any) -> list[str]:
-    """Return the limitation of this key, with its values, if it holds; else none."""
+    """Return the limitation of this key with its values, if it applies."""
     return [LIMITS[key].format(**values)] if holds else []

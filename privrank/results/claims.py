@@ -1,4 +1,4 @@
-"""Notes of summaries: whole sentences by their keys, with named values in braces."""
+"""Notes of summaries: sentences by key, with named values in braces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ASSUMPTIONS = {
     "sample": "the results describe these rankings only",
 }
 
-# What standard errors account for, by the source of the noise, and of pooled results.
+# The parts of standard errors, by the source of the noise and for pooled results.
 ERRORS = {
     "secure": "sampling error and privacy noise",
     "seeded": "sampling error and privacy noise",
@@ -130,10 +130,10 @@ CLAIMS = {
     "protected pairs": "Protected: the answers and who compared which pairs.",
     "pairs asked": "Public: which pair was asked.",
     "protected sample": "Protected: the {kind}.",
-    "protected groups": "Protected: the {kind} and who is in which group.",
-    "public groups": "Protected: the {kind}. Public: who is in which group.",
+    "protected groups": "Protected: the {kind} and group membership.",
+    "public groups": "Protected: the {kind}. Public: group membership.",
     "protected both": "Protected: both {kind} of a respondent.",
-    "covariates public": "Public: who has which covariates.",
+    "covariates public": "Public: the covariate values.",
     "order public": "Public: the order of the items in each comparison, which must not depend on "
     "the answer.",
     "level": "Epsilon applies to one {row}; a respondent with r {row}s has epsilon = r x "
@@ -302,7 +302,7 @@ CLAIMS = {
     "privacy noise.",
 }
 
-# One clear difference, by the kind of the sample and its direction; measures of the others.
+# A clear difference, by the kind of the sample and the sign of the difference.
 STATEMENTS = {
     ("choices", False): "{group} chooses {item} less often than {other}, by {size:.1f} percentage "
     "points ({low:.1f} to {high:.1f})",
@@ -316,12 +316,12 @@ STATEMENTS = {
 
 
 def said(key: str, holds: object = True, **values: Any) -> list[str]:
-    """Return the sentence of this key, with its values, if it holds; else none."""
+    """Return the sentence of this key with its values, if it applies."""
     return [CLAIMS[key].format(**values)] if holds else []
 
 
 def percent(alpha: float) -> str:
-    """Return a level as sentences print it."""
+    """Return a level in the format of sentences."""
     return f"{100.0 * alpha:g}%"
 
 

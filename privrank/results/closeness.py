@@ -1,4 +1,4 @@
-"""The result of a test that compares samples."""
+"""The result of a test of closeness of samples."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Simulation = Callable[[Comparison, Plan, Sample, float], RejectionProbability]
 
 _REST = "the others"
 
-# Clear differences that a summary spells out.
+# Maximum number of clear differences that a summary lists.
 _MAX_WORDS = 4
 
 
@@ -53,25 +53,25 @@ def _limit_cell(value: float) -> str:
 class ClosenessResult(Result):
     """Results of a private test of closeness.
 
-    The statistic behind the p-value stays secret: beside the p-value it would tell more than
-    epsilon allows.
+    The statistic behind the p-value is not released: both numbers together would use more than
+    epsilon.
 
     Parameters
     ----------
     release : Release
-        What the mechanism let out.
+        The output of the private mechanism.
     alpha : float
         Significance level.
     asked : Comparison
-        What was computed and released, as public numbers define it.
+        Definition of the released numbers by public numbers.
     simulation : callable
-        From this, its plan, the public facts and a level to the map from simulated data to their
-        probability of rejection; for :meth:`detectable_effect`.
+        Function of the comparison, its plan, the public facts and a level. It returns the function
+        that maps simulated data to their probability of rejection, for :meth:`detectable_effect`.
 
     See Also
     --------
     privrank.ClosenessTest : The test.
-    privrank.power.ClosenessPower : What it detects, before there are data.
+    privrank.power.ClosenessPower : Power of a planned test.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class ClosenessResult(Result):
 
     @property
     def groups(self) -> pd.Series[int]:
-        """Sizes of the samples; missing where who is in which is protected.
+        """Sizes of the samples; missing if group membership is private.
 
         Examples
         --------
@@ -143,7 +143,7 @@ class ClosenessResult(Result):
 
     @property
     def _numbers_released(self) -> tuple[float, float | None]:
-        """The noisy distance, and the number beside it, in their own unit."""
+        """The noisy distance and the number released with it, in their own unit."""
         part = self._effect
         if part is None:
             raise ValueError(
@@ -155,12 +155,12 @@ class ClosenessResult(Result):
 
     @property
     def effect(self) -> float | None:
-        """The noisy distance of the samples, not below zero; None unless an effect was released.
+        """Noisy distance of the samples, at least 0; None if it was not released.
 
         See Also
         --------
-        privrank.ClosenessResult.corrected_effect : Less what sampling adds to it.
-        privrank.ClosenessResult.conf_int : An interval of the distance.
+        privrank.ClosenessResult.corrected_effect : The distance corrected for sampling error.
+        privrank.ClosenessResult.conf_int : A confidence interval for the distance.
 
         Examples
         --------
@@ -171,11 +171,13 @@ class ClosenessResult(Result):
 
     @property
     def corrected_effect(self) -> float | None:
-        """The same with what sampling adds to it on average taken off.
+        """Noisy distance of the samples, corrected for sampling error.
 
-        Of total variation, what it adds where all categories differ; where one of many does, some
-        is left. Of a kernel distance, the most that sampling can add. None unless an effect was
-        released of a test whose null hypothesis is that the distance is 0.
+        For total variation, the correction is the average contribution of sampling when all
+        categories differ; if only one of many categories differs, it removes a part of the
+        contribution. For a kernel distance, the correction is the largest possible contribution of
+        sampling. None unless an effect was released and the null hypothesis is that the distance is
+        0.
 
         Examples
         --------
@@ -198,9 +200,9 @@ class ClosenessResult(Result):
         Returns
         -------
         low, high : float
-            Of another statistic than Kendall's, the interval contains 0 if and only if the test at
-            level `alpha` does not reject; the smallest positive number stands for a lower end that
-            is open at 0.
+            Limits of the interval. For all statistics except Kendall's, the interval contains 0 if
+            and only if the test at level `alpha` does not reject. If the lower end is 0 but
+            excluded, `low` is the smallest positive number.
 
         Raises
         ------
@@ -223,8 +225,8 @@ class ClosenessResult(Result):
             )
         level = self._level(alpha)
         pvalue = self.pvalue
-        assert pvalue is not None  # a bit has no distance beside it
-        # the second number bounds what sampling adds, at a level of its own
+        assert pvalue is not None  # no distance is released with a bit
+        # the second number bounds the contribution of sampling, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)
@@ -236,27 +238,29 @@ class ClosenessResult(Result):
         return low, max(low, high)
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
-        """Return the smallest difference that this design detects, by simulation of public numbers.
+        """Return the smallest difference that this design detects, by simulation.
+
+        The simulation uses public numbers only.
 
         Parameters
         ----------
         power : float, default 0.9
-            Probability of rejection at level `alpha` that is wanted; above `alpha`.
+            Required power at level `alpha`; above `alpha`.
         replicates : int, default 200
             Simulated data sets per effect, each of which is tested with all permutations.
 
         Returns
         -------
         DetectableEffect
-            How far the smallest group is from the others, in which everything is equally likely: of
-            rankings, the Mallows model with the largest phi; of choices, half of the categories
-            more likely than the others.
+            Distance of the smallest group from the others, in which all answers are equally likely.
+            For rankings, the smallest group follows the Mallows model with the largest detectable
+            phi. For choices, half of its categories are more likely than the others.
 
         Raises
         ------
         ValueError
-            If who is in which group is private, so that the sizes of the groups are not known, and
-            for paired samples.
+            If the samples are paired, or group membership is private and the sizes of the groups
+            are therefore unknown.
 
         Examples
         --------
@@ -281,22 +285,21 @@ class ClosenessResult(Result):
         return self.conf_int() if known else None
 
     def details(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return what differs: every item, or category, with intervals that all hold at once.
+        """Return the differences by item or category, with simultaneous intervals.
 
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level of all intervals together; by default the level of the
-            test.
+            One minus the simultaneous confidence level; by default the level of the test.
 
         Returns
         -------
         DataFrame
-            One row for each item and comparison, of two groups or, where there are more, of one
-            with all others, too: ``item``, ``group``, ``other``, ``difference``, the group's share,
-            or mean rank, minus the other's, ``lower``, ``upper``, and ``clear``: whether the
-            interval leaves out 0. With a negative difference of mean ranks the group ranks the
-            item higher.
+            One row for each item and comparison. Each two groups are compared and, if there are
+            more than two, each group with all others together. The columns are ``item``, ``group``,
+            ``other``, ``difference`` (the share or mean rank of the group minus that of the other),
+            ``lower``, ``upper``, and ``clear``, whether the interval excludes 0. If a difference of
+            mean ranks is negative, the group ranks the item higher.
 
         Raises
         ------
@@ -305,9 +308,9 @@ class ClosenessResult(Result):
 
         Notes
         -----
-        **Statistic.** The probability that any interval misses is at most alpha, whether or not the
-        test rejects, so that clear differences may be named after a rejection or without one
-        (:func:`privrank.hypotheses.details.half_widths`).
+        **Statistic.** The probability that any interval fails to cover is at most alpha, whether or
+        not the test rejects. Clear differences may therefore be reported with or without a
+        rejection (:func:`privrank.hypotheses.details.half_widths`).
 
         Examples
         --------
@@ -327,7 +330,7 @@ class ClosenessResult(Result):
         return self.details() if f"{DETAILS} 0" in self.release.parts else None
 
     def plot_details(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw what differs: the intervals of `details`, where totals were released.
+        """Plot the intervals of :meth:`details`, if totals were released.
 
         Examples
         --------
@@ -344,7 +347,7 @@ class ClosenessResult(Result):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row: p-value, decision, effect, and how many differences are clear.
+        """Return one row with the p-value, decision, effect and clear differences.
 
         Examples
         --------
@@ -368,9 +371,9 @@ class ClosenessResult(Result):
     def _table(self, details: bool) -> tables.Table:
         release = self.release
         sample = self.release.sample
-        # the proof of a smoothed p-value has one step in real numbers: a note says so
+        # the proof of a smoothed p-value has one step in real numbers, which a note states
         permutations = release.plan.number("permutations")
-        # the least p-value of a clear difference, rounded up as all are
+        # the smallest p-value of a clear difference, rounded up like all p-values
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
@@ -439,7 +442,7 @@ class ClosenessResult(Result):
         return verdict(self, "no evidence, private labels" if private else "no evidence")
 
     def _effect_notes(self) -> list[str]:
-        """Return what the released effect is, and what is stated of the distributions by it."""
+        """Return notes on the released effect and its interval."""
         part = self._effect
         distance = self.asked.distance
         interval = self._interval()
@@ -459,12 +462,12 @@ class ClosenessResult(Result):
         ]
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the effect with its interval.
+        """Plot the effect with its interval.
 
         Raises
         ------
         ValueError
-            If no effect was released: of a p-value there is nothing to draw.
+            If no effect was released.
 
         Examples
         --------
@@ -500,13 +503,13 @@ class ClosenessResult(Result):
 
 
 def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
-    """Return every comparison of every item with its interval, all at once at 1 - alpha.
+    """Return all comparisons by item, with simultaneous 1 - alpha intervals.
 
-    Differences of shares for choices, of mean ranks for rankings.
+    The comparisons are differences of shares for choices and of mean ranks for rankings.
     """
     sample = release.sample
     items = list(sample.items)
-    # scores lie between 0 and 1: mean ranks are (m - 1) times the mean of theirs, plus 1
+    # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
     parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
     distribution = parts[0].distribution
@@ -516,7 +519,7 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     sizes = np.array(sample.sizes, dtype=np.float64)
     compared = contrasts(len(sizes))
     difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
-    # no difference of mean scores is beyond 1, so that neither are the ends of an interval
+    # differences of mean scores are between -1 and 1, so limits are clipped
     widths = half_widths(totals, sizes, distribution, step, alpha)
     low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
     names = [name for name, _ in sample.groups]
@@ -542,7 +545,7 @@ def null_words(sample: Sample) -> str:
 
 
 def _hypotheses_of(sample: Sample) -> list[str]:
-    """Return H0 and H1 of a comparison of samples, and the groups."""
+    """Return notes on H0, H1 and the groups of a comparison of samples."""
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
     column = sample.group_column
     notes = said("exchangeable" if sample.paired else "same distribution", kind=sample.kind)
@@ -557,7 +560,7 @@ def _hypotheses_of(sample: Sample) -> list[str]:
 
 
 def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) -> list[str]:
-    """Return the clear differences in sentences, the clearest first, and how many there are."""
+    """Return notes with the clearest differences and the number of clear ones."""
     if frame is None:
         return []
     clear = frame[frame["clear"]]
@@ -579,8 +582,8 @@ def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) ->
 
 
 def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
-    """Return the clearest of some clear differences, at most so many, in words."""
-    # the clearest first: the largest in units of the half width of its interval
+    """Return the clearest differences in words, at most `most` of them."""
+    # the clearest first: the largest relative to the half width of its interval
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
     rows = clear.loc[order].head(most).itertuples()
@@ -588,7 +591,7 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
 
 
 def _statement(row: Any, column: str, kind: str) -> str:
-    """Return one clear difference in words: a lower mean rank is a higher place."""
+    """Return one clear difference in words; a lower mean rank is better."""
     factor = 100.0 if kind == "choices" else 1.0
     size, *ends = (factor * abs(number) for number in (row.difference, row.lower, row.upper))
     return STATEMENTS[kind, bool(row.difference > 0)].format(

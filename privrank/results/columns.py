@@ -19,7 +19,7 @@ from privrank.util.checks import check_count, check_names
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What the table needs of a result: estimates and errors by term, and lines below them."""
+    """One column: estimates and standard errors by term, and the lines below."""
 
     params: pd.Series[Any]
     bse: pd.Series[Any]
@@ -29,7 +29,7 @@ class _Column:
 
     @property
     def terms(self) -> list[str]:
-        """What there are estimates or ranks of."""
+        """Terms with estimates or ranks."""
         ranked = (label.removeprefix(RANK_OF) for label in self.facts if RANK_OF in label)
         return [*map(str, self.params.index), *ranked]
 
@@ -42,18 +42,18 @@ def summary_col(
     digits: int = 4,
     title: str | None = None,
 ) -> tables.Table:
-    """Set several results side by side, for example one column per epsilon.
+    """Show several results side by side, for example one column per epsilon.
 
     Parameters
     ----------
     results : sequence of results
-        Results of one kind, or of several; what one does not state is left blank. Where estimates
-        differ in kind, a row says which is which.
+        Results of one or several kinds. A cell is blank if a result has no such number. If results
+        estimate different quantities, an additional row names the quantity of each column.
     names : sequence of str, optional
         Column headings; by default each result's epsilon.
     rows : sequence of str, optional
-        The terms to show, in this order; by default all of them. Results have labels in the place
-        of codes by their ``with_labels``.
+        The terms to show, in this order; by default all of them. To show labels instead of codes,
+        use the ``with_labels`` method of each result.
     digits : int, default 4
         Decimals of estimates, standard errors, statistics and p-values.
     title : str, optional
@@ -63,21 +63,21 @@ def summary_col(
     -------
     Table
         With ``as_text()``, ``as_html()``, ``as_latex()``, ``as_markdown()``, ``as_csv()`` and
-        ``to_frame()``. Below the estimates it states what is public about each release: epsilon,
-        delta, unit, mechanism and the source of the noise. Beside the standard error of an estimate
-        it says which limit of its interval is infinite. The notes have every warning of the
-        results, with the columns that it is of if not of all.
+        ``to_frame()``. The lines below the estimates are the public facts of each release: epsilon,
+        delta, unit, mechanism and the source of the noise. If a limit of an interval is infinite,
+        this is stated next to the standard error. The notes list every warning of the results; a
+        warning that does not concern all columns names its columns.
 
     Raises
     ------
     TypeError
-        If the list is empty, or holds what is no result.
+        If `results` is not a list of at least one result.
     ValueError
         If there are not as many `names` as results, or a term is unknown.
 
     See Also
     --------
-    privrank.pool : Several fits as one.
+    privrank.pool : Pool several fits.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def summary_col(
         terms = check_names("rows", rows)
         if unknown := [row for row in terms if row not in known]:
             raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
-    # ranks are facts, too: below the rule, under the estimates of the same terms
+    # ranks are lines below the rule, under the estimates of the same terms
     estimates = _estimate_rows(columns, terms, digits)
     families = {result.family for result in results}
     cautions = _cautions(results, headings)
@@ -141,7 +141,7 @@ def summary_col(
 
 
 def _cautions(results: Sequence[Result | PooledResult], headings: Sequence[str]) -> tuple[str, ...]:
-    """Return what limits the results, each sentence once, by column if not of all of them."""
+    """Return the warnings, each once, with its columns if it is not about all."""
     distinct = len({*headings}) == len(headings)
     named = headings if distinct else [f"column {k}" for k in range(1, len(headings) + 1)]
     warned = (result._cautions() for result in results)
@@ -172,7 +172,7 @@ def _estimate_rows(
 def _fact_rows(
     columns: Sequence[_Column], terms: Sequence[str], digits: int
 ) -> list[tuple[str, ...]]:
-    """Return what else is stated of each result, then what is public about its release."""
+    """Return other lines of the results, then the public facts of their releases."""
     labels = [
         label
         for label in dict.fromkeys(chain(*(column.facts for column in columns)))

@@ -24,10 +24,10 @@ from privrank.results.cautions import limited, warned
 from privrank.results.claims import ERRORS, said
 from privrank.results.tables import statistic_words
 
-# Mechanisms of devices other than randomised response, by the protocol.
+# Local mechanisms other than randomised response, by protocol.
 _LOCAL = {"Duchi ball": "Duchi's ball mechanism", "cap Borda": "cap mechanism"}
 
-# Statistics of comparisons in words.
+# Shown names of the statistics of comparisons.
 _STATISTICS = {
     "objective perturbation": "perturbed objective",
     **{name: spec.words for name, spec in PARTS.items() if spec.main},
@@ -40,7 +40,7 @@ _SOURCES = {
     "respondents": "local randomisation",
 }
 
-# What is known of the pair counts, by their origin.
+# Descriptions of the pair counts, by their origin.
 _ORIGINS = {
     "observed": "pair counts known",
     "declared": "pair counts declared",
@@ -50,10 +50,10 @@ _ORIGINS = {
     "released": "noisy pair counts",
 }
 
-# Noise of which summaries name the family alone, unless asked for details.
+# Noise distributions that are shown by family alone, except in details.
 _K_NORM = ("permutohedron", "cube")
 
-# Rows of a respondent that say more than a third as much as independent ones are worth their noise.
+# Advise fewer rows per respondent if they are worth at most this many independent rows.
 _WORTH_ROWS = 3
 
 _SIDE_RELEASES = tuple((name, spec.words) for name, spec in PARTS.items() if not spec.main)
@@ -61,7 +61,7 @@ _SIDE_RELEASES = tuple((name, spec.words) for name, spec in PARTS.items() if not
 
 @dataclass(frozen=True, slots=True)
 class NoiseWords:
-    """The noise that a curator adds: its distribution, the statistic that has it, and its scale."""
+    """The noise of a curator in words: distribution, statistic and scale."""
 
     distribution: str
     statistic: str
@@ -75,9 +75,11 @@ def header(
     details: bool,
     covariance: str = "",
 ) -> tuple[tuple[str, str], ...]:
-    """Return the header of every summary: data, privacy unit, its own lines, noise, budget.
+    """Return the header of a summary, with facts that all summaries share.
 
-    Given the noise that a curator adds, whose scale is a detail, and the name of the covariance.
+    These facts are the data, the privacy unit, the noise, epsilon and delta. `lines` are additional
+    lines. The scale of `noise` is shown in details only. `covariance` is the name of the
+    covariance.
     """
     survey = release.survey
     mechanism = {"none": "no noise", "respondents": _LOCAL.get(release.mechanism, "")}
@@ -100,7 +102,7 @@ def header(
 def comparison_header(
     release: Release, effect: float, details: bool
 ) -> tuple[tuple[str, str], ...]:
-    """Return the header lines every summary of comparisons shares, given its design effect."""
+    """Return the header lines of all summaries of comparisons."""
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     part = _counts(release)
     ties = " and ties" if names.TIES in release.parts else ""
@@ -118,7 +120,10 @@ def comparison_header(
 
 
 def noise_name(part: ReleasedPart, details: bool) -> str:
-    """Return the distribution of the noise of a released part in words, by name in details."""
+    """Return the noise distribution of a released part in words.
+
+    Details give the exact name of the distribution.
+    """
     if part.distribution is None:
         return "no noise"
     name = distribution_name(part.distribution)
@@ -132,7 +137,7 @@ def unit_of(release: Release) -> str:
 
 
 def noise_source(release: Release) -> str:
-    """Return where the noise came from, in the words of a summary."""
+    """Return the source of the noise in words."""
     return _SOURCES[release.source]
 
 
@@ -149,13 +154,16 @@ def spent(release: Release) -> tuple[tuple[str, str], ...]:
 
 
 def _counts(release: Release) -> ReleasedPart | None:
-    """Return the net wins, the sides or the win matrix; None for objective perturbation."""
+    """Return the released counts (net wins, sides, win matrix), or None.
+
+    The counts are None for objective perturbation.
+    """
     counts = (release.parts.get(name) for name in MAIN)
     return next((part for part in counts if part is not None), None)
 
 
 def _scales(release: Release) -> str:
-    """Return the scale of the noise, and the sensitivity that it is calibrated to."""
+    """Return the scale of the noise and the sensitivity in words."""
     part = _counts(release)
     sensitivity = release.design.sensitivity
     if part is None:
@@ -176,14 +184,14 @@ def _scales(release: Release) -> str:
 
 
 def _choice_notes(release: Release) -> list[str]:
-    """Return how far the noise of net wins moves an item, and the best other distribution."""
+    """Return notes on the noise of net wins and on the best alternative."""
     part = release.parts.get(names.NET)
     facts = release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
     design = release.design
     m = len(release.design.items)
-    # the distributions that a fit chooses from at these shares, and what they would have done
+    # the candidate distributions at these shares, and their standard deviations
     share = part.epsilon / math.fsum(p.epsilon for p in release.parts.values())
     noises = noise_choices(
         design.sensitivity, release.epsilon, release.delta, share, ties=design.davidson
@@ -213,27 +221,30 @@ def _covariance(release: Release, effect: float, details: bool) -> str:
 
 
 def at_most(release: Release) -> bool:
-    """Return whether sampling errors are upper bounds, as only one of their effect is known."""
+    """Return whether sampling errors are upper bounds.
+
+    They are if the release determines only an upper bound of the design effect.
+    """
     released = names.LARGEST in release.found and release.source != "none"
     # an effect of at most 1 is 1
     return released and effect_bounded(release) and released_effect(release) > 1.0
 
 
 def sampling_head(releases: Iterable[Release]) -> str:
-    """Return the heading of the column of sampling errors, which may be bounds."""
+    """Return the heading of the column of sampling errors or bounds."""
     return "sampling, at most" if any(map(at_most, releases)) else "sampling"
 
 
 def effect_notes(release: Release) -> list[str]:
-    """Return what follows where the release shows no more of the design effect than a bound."""
+    """Return a note if only a bound of the design effect is known."""
     effect = released_effect(release) if at_most(release) else 1.0
     return limited("bound on the effect", effect > 1.0, effect=effect)
 
 
 def interval_notes(key: str, release: Release, level: str) -> list[str]:
-    """Return what intervals of comparisons cover, by the key of the sentence, and outcome codes.
+    """Return notes on intervals of comparisons (by key) and on outcome codes.
 
-    The header says which dependence of a respondent's answers is in them.
+    The header names the dependence within respondents that intervals account for.
     """
     dependent = {names.MOMENTS[0], names.DEPENDENCE} & set(release.parts)
     assumed = not dependent and not release.local and release.survey.unit == "respondent"
@@ -245,13 +256,13 @@ def interval_notes(key: str, release: Release, level: str) -> list[str]:
 
 
 def outcome_notes(release: Release) -> list[str]:
-    """Return how outcomes are coded, where 0 is one of them."""
+    """Return a note on the coding of outcomes, if 0 is an outcome."""
     key = "outcomes of three" if release.design.davidson else "outcomes"
     return said(key, release.design.ties)
 
 
 def count_notes(release: Release, key: str = "equal counts") -> list[str]:
-    """Return what is assumed of the pair counts behind an estimate."""
+    """Return notes on assumptions about the pair counts."""
     pairs = release.design.pairs
     if pairs is not None and pairs.origin == "equal":
         return said(key, count=pairs.count[0])
@@ -259,7 +270,10 @@ def count_notes(release: Release, key: str = "equal counts") -> list[str]:
 
 
 def loss_notes(release: Release, estimator: str) -> list[str]:
-    """Return what was minimised: under the logit the matching loss is the log-loss."""
+    """Return a note on the estimator if the link is not the logit.
+
+    For the logit the matching loss is the log-loss.
+    """
     key = "perturbed estimator" if _perturbed(release) else "estimator"
     return said(key, release.link != LOGIT, estimator=estimator)
 
@@ -269,7 +283,7 @@ def _perturbed(release: Release) -> bool:
 
 
 def privacy_notes(release: Release) -> list[str]:
-    """Return the guarantee."""
+    """Return the notes on the privacy guarantee."""
     survey = release.survey
     epsilon = release.epsilon
     if release.source == "none":
@@ -282,7 +296,7 @@ def privacy_notes(release: Release) -> list[str]:
     elif survey.unit == "respondent" and survey.max_rows > 1:
         row = "comparison" if isinstance(survey, Design) else "row"
         unit = f"{unit} (up to {survey.max_rows} {row}s)"
-    # a factor of exp(epsilon) is near 1 at a small epsilon
+    # show more digits at a small epsilon, for which exp(epsilon) is close to 1
     digits = 3 if epsilon >= 0.1 else 6
     guaranteed = said(
         "private, delta" if release.delta else "private",
@@ -295,11 +309,11 @@ def privacy_notes(release: Release) -> list[str]:
 
 
 def level_notes(release: Release) -> list[str]:
-    """Return what epsilon is for a respondent, where it is per row.
+    """Return notes on epsilon per respondent, if epsilon is per row.
 
-    **Privacy.** What is (epsilon, delta)-private for one row is (r epsilon, delta')-private for r
-    rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r - 1) epsilon)): replace one after
-    another.
+    **Privacy.** An (epsilon, delta)-differentially private release for one row is (r epsilon,
+    delta')-differentially private for r rows, with delta' = delta (1 + exp(epsilon) + ... + exp((r
+    - 1) epsilon)). The proof replaces the rows one after another.
     """
     survey = release.survey
     if survey.unit != "row":
@@ -318,7 +332,10 @@ def level_notes(release: Release) -> list[str]:
 
 
 def comparison_privacy(release: Release, details: bool) -> list[str]:
-    """Return the notes on privacy of every summary of comparisons; in details shares of epsilon."""
+    """Return the privacy notes of summaries of comparisons.
+
+    Details add the shares of epsilon.
+    """
     design = release.design
     public = design.kind == "public"
     curated = release.source in ("secure", "seeded")
@@ -335,7 +352,7 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
 
 
 def sample_privacy(release: Release) -> list[str]:
-    """Return the notes on privacy of every summary of rankings or choices."""
+    """Return the privacy notes of summaries of rankings or choices."""
     sample = release.sample
     key = "protected sample"
     if sample.private_labels:
@@ -346,7 +363,7 @@ def sample_privacy(release: Release) -> list[str]:
 
 
 def _detail_notes(release: Release) -> list[str]:
-    """Return the shares of epsilon of side releases, and what is known of their noise."""
+    """Return notes on the shares of epsilon and on the noise of side releases."""
     shares = [
         f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
         for name, label in _SIDE_RELEASES
@@ -361,10 +378,10 @@ def _detail_notes(release: Release) -> list[str]:
 
 
 def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
-    """Return what the bound on rows costs where answers of one respondent say much the same.
+    """Return advice to use fewer rows if answers of a respondent are similar.
 
-    Given their design effect, and whether privacy noise counts beside sampling error. Nothing is
-    advised where the release cannot tell the effect.
+    `effect` is the design effect of the answers, and `noisy` whether privacy noise is large
+    relative to sampling error. There is no advice if the release does not determine the effect.
     """
     design = release.design
     known = names.LARGEST in release.found and not at_most(release)
@@ -375,26 +392,26 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
 
 
 def bound_notes(design: Design) -> list[str]:
-    """Return how many answers of a respondent were used, where some may have been left out."""
+    """Return a note on the answers used per respondent, if any were left out."""
     key = "pairs left out" if design.distinct_pairs else "rows left out"
     return said(key, design.excess != "refuse", answers=design.max_rows)
 
 
 def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
-    """Return which items share a rank, given the ranks and the key of how they are ordered."""
+    """Return notes on items that share a rank and (by key) on their order."""
     tied = [", ".join(map(str, part.index)) for _, part in ranks.groupby(ranks) if len(part) > 1]
     notes = said("equal estimates", tied, names="; ".join(tied))
     return notes + said(key, tied) if key else notes
 
 
 def delta_notes(release: Release) -> list[str]:
-    """Return the warning that goes with a delta too large to mean anything."""
+    """Return a warning if delta is too large for a meaningful guarantee."""
     large = release.delta * release.survey.nobs >= 1
     return warned("large delta", large, delta=release.delta)
 
 
 def release_facts(release: Release) -> dict[str, str]:
-    """Return the lines below a result in a table of several."""
+    """Return the public facts of a release for a table of several results."""
     survey = release.survey
     return {
         "epsilon": f"{release.epsilon:g}",
@@ -408,7 +425,7 @@ def release_facts(release: Release) -> dict[str, str]:
 
 
 def caption(release: Release) -> str:
-    """Return the guarantee as a figure's title states it."""
+    """Return the guarantee in the words of figure titles."""
     if release.source == "none":
         return "non-private"
     if release.local:
@@ -425,9 +442,9 @@ def title(name: str, release: Release) -> str:
 
 
 def assumptions(release: Release, *more: str) -> list[str]:
-    """Return what a statement from a release rests on, by the words of the catalogue.
+    """Return the keys of the assumptions of statements from a release.
 
-    Given what it rests on beside what the public facts show: the units, and who is heard of.
+    The public facts determine the assumptions on units and nonresponse; `more` are additional keys.
     """
     if release.local:
         single = isinstance(release.survey, Design) or release.mechanism == "comparisons"

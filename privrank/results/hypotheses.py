@@ -1,4 +1,4 @@
-"""Tests of linear hypotheses, as statsmodels has them, and the likelihood of nested models."""
+"""Tests of linear hypotheses in statsmodels style, and likelihood ratios."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from privrank.results.claims import said
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_alpha
 
-# Weights of the coefficients by row, and the constants that they are compared with.
+# Weights of the coefficients by row, and the constants on the right-hand side.
 Linear = tuple[FloatArray, FloatArray]
 
 
 def score_notes(inference: Inference) -> tables.Notes:
-    """Return what a table of contrasts says of its tests; of many items they are Wald's."""
+    """Return notes on tests of contrasts; with many items these are Wald tests."""
     return tables.Notes(tests=said("score tests", not inference.many))
 
 
-# Letters of the name of a contrast that are shown.
+# Number of letters of the name of a contrast that are shown.
 _LONGEST = 60
 
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class LinearHypotheses(ABC):
-    """Linear hypotheses about the coefficients of a fit: what their tests have in common.
+    """Base class of tests of linear hypotheses about the coefficients of a fit.
 
     Parameters
     ----------
     names : tuple of str
-        The hypotheses, as they are printed.
+        Printed names of the hypotheses.
     weights, constants : ndarray, shapes (rows, p) and (rows,)
-        Weights of the fitted coefficients, and what the combinations are compared with.
+        Weights of the fitted coefficients, and the hypothetical values of the combinations.
     _inference : Inference
         The fit.
 
@@ -69,9 +69,9 @@ class LinearHypotheses(ABC):
     _inference: Inference = field(repr=False)
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return confidence intervals of the combinations, each by itself, shape (rows, 2).
+        """Return pointwise confidence intervals, shape (rows, 2).
 
-        Infinite where scores set no limit.
+        Limits are infinite where the scores set no limit.
 
         Examples
         --------
@@ -95,20 +95,21 @@ class LinearHypotheses(ABC):
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class ContrastTests(LinearHypotheses):
-    """Tests of linear hypotheses one by one, with the words of statsmodels.
+    """Separate tests of linear hypotheses, with the attributes of statsmodels.
 
     Parameters
     ----------
     names : tuple of str
-        The contrasts, as they are printed.
+        Printed names of the contrasts.
     effect : ndarray, shape (rows,)
-        Their estimates.
+        Estimates of the contrasts.
     sd : ndarray, shape (rows,)
-        Standard errors of these.
+        Standard errors of the estimates.
     pvalue : ndarray, shape (rows,), or a number where there is one row
-        P-values of score tests (:mod:`privrank.bradley_terry.scoretests`), as in all tables.
+        P-values of score tests (:mod:`privrank.bradley_terry.scoretests`), the same tests that all
+        tables report.
     constants : ndarray, shape (rows,)
-        What the contrasts are compared with.
+        Hypothetical values of the contrasts.
     weights : ndarray, shape (rows, p)
         The contrasts as weights of the fitted coefficients.
     _inference : Inference
@@ -116,7 +117,7 @@ class ContrastTests(LinearHypotheses):
 
     See Also
     --------
-    privrank.BTLResult.t_test : Makes them.
+    privrank.BTLResult.t_test : The method that computes these tests.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class ContrastTests(LinearHypotheses):
 
     @property
     def tvalue(self) -> FloatArray:
-        """Normal quantiles that are as probable as the p-values, with the sign of the effects.
+        """Normal quantiles of the p-values, with the signs of the effects.
 
         Examples
         --------
@@ -147,7 +148,7 @@ class ContrastTests(LinearHypotheses):
 
     @property
     def statistic(self) -> FloatArray:
-        """Another name of `tvalue`.
+        """The same numbers as `tvalue`, by another statsmodels name.
 
         Examples
         --------
@@ -178,7 +179,7 @@ class ContrastTests(LinearHypotheses):
         return pd.DataFrame(numbers, index=pd.Index(self.names, name="contrast"))
 
     def summary(self, alpha: float = 0.05) -> tables.Table:
-        """Return the tests as a table; `alpha` is one minus the level of its intervals.
+        """Return the tests as a table with intervals at level 1 - `alpha`.
 
         Examples
         --------
@@ -197,7 +198,7 @@ class ContrastTests(LinearHypotheses):
 
 
 def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -> str:
-    """Return a contrast as a reader writes it, such as "a - b" or "0.5 a + 0.5 b - c = 1"."""
+    """Return a contrast as text, such as "a - b" or "0.5 a + 0.5 b - c = 1"."""
     text = ""
     for weight, name in zip(weights, names, strict=True):
         if weight != 0:
@@ -211,10 +212,11 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
 
 
 def fitted_rows(equations: ScoreEquations, display: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return hypotheses about shown coefficients as ones about fitted ones, shape (rows, p).
+    """Return weights of fitted coefficients from shown ones, shape (rows, p).
 
-    Given the map from fitted to shown coefficients. A worth alone is about the mean of its part; a
-    comparison of items of two parts stays one that the release does not identify.
+    The argument is the map from fitted to shown coefficients. A hypothesis about a single worth is
+    relative to the mean of its component. A comparison of items from two components remains
+    unidentified.
     """
     rows = weights @ display
     inside = weights @ equations.components.within(display)
@@ -228,7 +230,8 @@ def t_test(
 ) -> ContrastTests:
     """Test linear hypotheses one by one; see :func:`privrank.util.formula.constraint`.
 
-    Given the map from fitted to shown coefficients, and their names.
+    The arguments include the map from fitted to shown coefficients, and the names of the shown
+    ones.
     """
     weights, constants = hypothesis
     rows = fitted_rows(inference.equations, display, weights)
@@ -248,31 +251,31 @@ def t_test(
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class HypothesisTest(LinearHypotheses):
-    """A test of a linear hypothesis about the coefficients: that all its equations hold.
+    """A joint test of linear equations of the coefficients.
 
     Parameters
     ----------
     names : tuple of str
-        The equations, as they are printed.
+        Printed equations.
     statistic : float
-        Quadratic form of the scores; of one equation the square of `zvalue`. Missing where the
-        release identifies nothing of the hypothesis.
+        Quadratic form of the scores; for one equation the square of `zvalue`. Missing if the
+        release identifies no part of the hypothesis.
     df : int
         Number of equations that the release identifies, without repetitions.
     pvalue : float
-        Of one equation as in all tables; of several Monte Carlo, under sampling error plus the
-        exact noise.
+        For one equation, the p-value of all tables. For several equations, a Monte Carlo p-value
+        under sampling error plus the exact noise.
     draws : int
-        Size of the null table, of which the p-value is a multiple of 1 / (draws + 1); 0 for one
+        Number of Monte Carlo draws; the p-value is a multiple of 1 / (draws + 1). It is 0 for one
         equation.
     weights, constants : ndarray, shapes (rows, p) and (rows,)
-        The hypothesis: weights of the fitted coefficients, and what they are compared with.
+        The hypothesis: weights of the fitted coefficients, and the right-hand sides.
     _inference : Inference
         The fit.
 
     See Also
     --------
-    privrank.BTLResult.test : Makes them.
+    privrank.BTLResult.test : The method that computes this test.
 
     Examples
     --------
@@ -295,7 +298,7 @@ class HypothesisTest(LinearHypotheses):
     def of(
         cls, inference: Inference, names: Sequence[str], rows: FloatArray, constants: FloatArray
     ) -> HypothesisTest:
-        """Test that combinations of the fitted coefficients have these values.
+        """Test that combinations of the fitted coefficients have given values.
 
         Examples
         --------
@@ -330,7 +333,7 @@ class HypothesisTest(LinearHypotheses):
 
     @property
     def zvalue(self) -> float:
-        """Normal quantile that is as probable as the p-value; of one equation with its sign.
+        """Normal quantile of the p-value; for one equation with its sign.
 
         Examples
         --------
@@ -343,7 +346,7 @@ class HypothesisTest(LinearHypotheses):
         return float(signed_z(np.array(effect - self.constants[0]), np.array(self.pvalue)))
 
     def contains(self, constants: Any, alpha: float = 0.05) -> bool:
-        """Whether right sides of the equations are in their joint confidence region.
+        """Return whether right-hand sides are in the joint confidence region.
 
         Examples
         --------
@@ -380,12 +383,15 @@ def z_of(pvalue: FloatArray) -> FloatArray:
 
 
 def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:
-    """Return the same with the signs of effects; 0, and never -0, where nothing is identified."""
+    """Return normal quantiles of p-values with the signs of effects.
+
+    The quantile is 0, and never -0, if nothing is identified.
+    """
     return np.asarray(np.sign(np.nan_to_num(effect)) * z_of(pvalue) + 0.0)
 
 
 def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the equations of a hypothesis as a reader writes them."""
+    """Return the equations of a hypothesis as text."""
     weights, constants = hypothesis
     return tuple(
         _contrast_name(*row, names) for row in zip(weights, constants.ravel(), strict=True)
@@ -397,16 +403,16 @@ Fit = tuple[Release, ScoreEquations, WorthEstimate]
 
 
 def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -> float:
-    """Return the log-likelihood of all answers at coefficients b, of a run without privacy.
+    """Return the log-likelihood of all answers at b, without privacy.
 
-    **Statistic.** Of the logit it is score'b less the sum over comparisons of log(2 cosh(d / 2)),
-    or log(2 cosh(d / 2) + nu) where ties have a parameter; of other links the log-loss of wins and
-    losses, with a minus sign.
+    **Statistic.** For the logit it is score'b minus the sum over comparisons of log(2 cosh(d / 2)),
+    or of log(2 cosh(d / 2) + nu) if ties have a parameter. For other links it is minus the log-loss
+    of wins and losses.
 
     Raises
     ------
     ValueError
-        If the release is private, which does not hold the likelihood.
+        If the release is private; it does not determine the likelihood.
     """
     if release.source != "none":
         raise ValueError(
@@ -415,7 +421,7 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
         )
     t = equations.linear.predict(b)
     (score, loss) = objective(equations)
-    if equations.tied:  # with as many ties as there were, also where there is no finite fit
+    if equations.tied:  # with the observed number of ties, even if there is no finite fit
         score = np.append(score[:-1], release.parts[TIES].values[0])
         return float(score @ b - loss.value(t))
     even = math.log(2.0) * float(equations.count.sum())
@@ -423,15 +429,16 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
 
 
 def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
-    """Return the likelihood-ratio test of a model within a larger one, both without privacy.
+    """Return the likelihood-ratio test of a nested model, without privacy.
 
-    Twice the difference of log-likelihoods is chi-squared under the smaller one, with as many
-    degrees of freedom as it has coefficients less, where answers are independent.
+    If answers are independent, twice the difference of log-likelihoods is asymptotically
+    chi-squared under the smaller model. The degrees of freedom are the difference in the numbers of
+    coefficients.
 
     Raises
     ------
     ValueError
-        If they are no fits of maximum likelihood to the same answers, or not of nested models.
+        If the fits are not maximum-likelihood fits of nested models to the same answers.
     """
     values = [
         log_likelihood(release, equations, fitted.coefficients)
@@ -467,7 +474,7 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
 
 
 def _answers(fit: Fit) -> tuple[Any, ...]:
-    """Return what two fits to the same answers have in common, whatever their covariates are."""
+    """Return the facts that fits to the same answers share under any covariates."""
     release, equations, _ = fit
     design = release.design
     pairs = equations.pairs
@@ -477,7 +484,7 @@ def _answers(fit: Fit) -> tuple[Any, ...]:
 
 
 def _within(smaller: Covariates | None, larger: Covariates | None) -> bool:
-    """Return whether the columns of a model, and its item covariates, are among another's."""
+    """Return whether a model's columns and item covariates are in a larger model."""
     (fewer, few_of_items, first), (columns, of_items, order) = (
         ({"Intercept"}, set(), False)
         if facts is None

@@ -1,4 +1,4 @@
-"""The privacy budget as a user holds it: the ledger, with its table."""
+"""The privacy budget of a user: the ledger, with its table."""
 
 from __future__ import annotations
 
@@ -13,49 +13,51 @@ from privrank.results.tables import Table, statistic_words
 class Budget(Ledger):
     """Privacy budget (ledger) for one data set, in memory or on disk.
 
-    A fit reserves what it spends before it reads the data, and is refused where too little is left
-    (:class:`privrank.privacy.budget.Ledger` has the proofs).
+    A fit reserves its epsilon and delta before it reads the data, and is refused if too little is
+    left (for proofs see :class:`privrank.privacy.budget.Ledger`).
 
     Parameters
     ----------
     path : str or os.PathLike, optional
-        File of a ledger on disk, which is made if it is new. Any number of scripts and processes
-        may open it, at the same time too: together they spend the total and no more. Without a
-        path the ledger is in memory and ends with the script.
+        File of a ledger on disk, which is created if it does not exist. Any number of scripts and
+        processes may open it, even at the same time; together they cannot spend more than the
+        total. Without a path the ledger is in memory and ends with the script.
     epsilon : float
         Total privacy budget, positive (``numpy.inf`` sets no limit). Needed unless the file exists.
     delta : float, default 0.0
         Total failure probability, in [0, 1).
     pure : float, optional
-        What fits without delta may spend of epsilon. With it there are two accounts, fixed when the
-        ledger is made. Fits without delta add their epsilons to at most `pure`. Fits with a delta,
-        those with Gaussian noise, add their zero-concentrated privacy rho to at most what is worth
-        the rest of epsilon at the ledger's delta; their own deltas do not count. Many Gaussian fits
-        cost less so. By default all epsilons add up, and all deltas.
+        Part of epsilon for fits without delta. With `pure` there are two accounts, fixed when the
+        ledger is created. In the first account, the epsilons of fits without delta may add up to
+        `pure`. The second account is for fits with a delta, which use Gaussian noise. Their
+        zero-concentrated privacy parameters rho may add up to the value that corresponds to the
+        rest of epsilon at the delta of the ledger; their own deltas do not count. Many Gaussian
+        fits use less of the budget in this way. By default all epsilons add up, and all deltas.
     unit : {"row", "respondent"}, default "row"
-        What the budget protects. A fit at another unit is refused: epsilon per row counts
-        `max_rows` times for a respondent.
+        Privacy unit of the budget. A fit with another unit is refused, because epsilon per row
+        counts `max_rows` times for a respondent.
     label : str, optional
         Name of the data set, for a ledger on disk; the default is the name of the file. A file that
-        was made with another label, unit, epsilon, delta or `pure` is refused; what is left out is
-        taken from the file.
+        was created with another label, unit, epsilon, delta or `pure` is refused. Arguments that
+        are left out are taken from the file.
 
     Raises
     ------
     ValueError, TypeError, OSError
         If a number is out of its range or `unit` is unknown; if the file is not a ledger, is
-        another one, has been damaged or cut short, or cannot be read, locked or written.
+        another ledger, is damaged or truncated, or cannot be read, locked or written.
 
     See Also
     --------
-    privrank.BudgetExceeded : What a fit raises that asks for more than is left.
+    privrank.BudgetExceeded : The error of a fit that needs more than is left.
 
     Notes
     -----
-    The file is an SQLite database, to whose one table lines are only added: each says when what was
-    released, by which model, and what it cost. What is in a ledger cannot be taken back. An open
-    ledger refuses a file that was put back to an earlier state; one that is opened after that knows
-    only what it finds, since the analyst is trusted. A local disk is safer than a network folder.
+    The file is an SQLite database with one table, to which lines are only added. Each line records
+    the date, the released statistic, the model, epsilon and delta. Entries of a ledger cannot be
+    removed. An open ledger refuses a file that was restored to an earlier state. A ledger that is
+    opened after such a change cannot detect it; the analyst is trusted. A local disk is safer than
+    a network folder.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class Budget(Ledger):
         if self.path is not None:
             header[:0] = [("Data:", str(self.label)), ("Ledger:", self.path.name)]
             columns = ["date (UTC)", "model", "released", "epsilon", "delta"]
-        # of two accounts each line has only what counts in its own, after what it states
+        # with two accounts each line also has the amount that counts in its own account
         totals = ["of pure", "of rho"] if split else ["epsilon", "delta"]
         lines = [
             {
@@ -139,7 +141,7 @@ class Budget(Ledger):
 
 
 def _notes(account: Account) -> list[str]:
-    """Return how one account adds up."""
+    """Return notes on the composition in one account."""
     epsilon, delta = account.composed
     return [
         *said("composition"),
@@ -148,7 +150,7 @@ def _notes(account: Account) -> list[str]:
 
 
 def _split_notes(account: Account) -> list[str]:
-    """Return how two accounts add up."""
+    """Return notes on the composition in two accounts."""
     survey = account.survey
     pure, rho = account.limits
     return [

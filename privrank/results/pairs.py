@@ -21,7 +21,7 @@ from privrank.util.checks import check_flag
 
 
 def probability_name(releases: Sequence[Release]) -> str:
-    """Return what the link's probability is called: a tie counts as half a preference, or not."""
+    """Return the column name of preference probabilities, by the model of ties."""
     if all(release.design.davidson for release in releases):
         return "preferred_if_decided"
     tied = any(release.design.ties for release in releases)
@@ -29,9 +29,9 @@ def probability_name(releases: Sequence[Release]) -> str:
 
 
 def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> pd.DataFrame:
-    """Return all pairs' differences of worths, win probabilities, their limits and p-values.
+    """Return differences of worths, probabilities and p-values of all pairs.
 
-    If `simultaneous`, limits hold for all of them at once and p-values are adjusted (Bonferroni).
+    If `simultaneous`, limits are simultaneous over all pairs and p-values adjusted (Bonferroni).
     """
     release = worths.inference.release
     names = np.array(release.design.items, dtype=object)
@@ -40,7 +40,7 @@ def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> pd.DataFr
     together = worths.together
     difference = np.where(together, worths.values[first] - worths.values[second], np.nan)
     count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
-    # limits of probabilities are those of differences, as the link's function rises
+    # limits of differences map to limits of probabilities: the link function is increasing
     lower, upper = worths.intervals(alpha / count)
     return pd.DataFrame(
         {
@@ -58,7 +58,7 @@ def pair_table(worths: Worths, alpha: float, *, simultaneous: bool) -> pd.DataFr
 
 
 def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, FloatArray]:
-    """Return how probable each answer is where ties have a parameter, else nothing."""
+    """Return the probability of each answer if ties have a parameter."""
     if not inference.equations.tied:
         return {}
     answers = answer_probabilities(difference, float(inference.fitted.coefficients[-1]))
@@ -68,7 +68,10 @@ def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, Fl
 def probability_table(
     worths: FloatArray, release: Release, equations: ScoreEquations
 ) -> pd.DataFrame:
-    """Return the matrix of probabilities, row over column, missing where not identified."""
+    """Return the matrix of probabilities that the row is preferred to the column.
+
+    Entries that are not identified are missing.
+    """
     names = list(release.design.items)
     difference = worths[:, None] - worths
     if equations.components.projection is not None:
@@ -78,12 +81,12 @@ def probability_table(
 
 
 def tie_series(inference: Inference, alpha: float) -> pd.Series[float]:
-    """Return the tie parameter, the last coefficient, with its errors and interval.
+    """Return the tie parameter (last coefficient) with its errors and interval.
 
     Raises
     ------
     ValueError
-        If the fit has none.
+        If the fit has no tie parameter.
     """
     if not inference.equations.tied:
         raise ValueError("tie_parameter is of fits with ties='davidson', and this is another.")
@@ -105,17 +108,17 @@ def tie_series(inference: Inference, alpha: float) -> pd.Series[float]:
 
 
 def shares_of(worths: FloatArray, parts: Sequence[IntArray]) -> FloatArray:
-    """Return worths on the multiplicative scale of the logit, adding up to 1 in each part."""
+    """Return multiplicative worths, which add up to 1 in each component."""
     shares = np.full(len(worths), np.nan)
     for part in parts:
-        # less the largest, so that no exponential overflows
+        # subtract the largest worth to prevent overflow of exponentials
         weight = np.exp(worths[part] - worths[part].max())
         shares[part] = weight / weight.sum()
     return shares
 
 
 def worth_columns(inference: Inference, table: FloatArray, alpha: float) -> dict[str, FloatArray]:
-    """Return worths with their errors and limits, given the map from coefficients to these."""
+    """Return worths with errors and limits, given the map from coefficients."""
     inside = inference.equations.components.within(table)
     lower, upper = intervals(inference, inside, alpha)
     # a worth that no released comparison identifies has a row of zeros
@@ -131,7 +134,8 @@ def _positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
     Raises
     ------
     TypeError, ValueError
-        If it is no frame with these columns, or an entry is no item, or both are one.
+        If `frame` is not a frame with these columns, or an entry is not an item, or both items are
+        equal.
     """
     if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
         raise TypeError("frame must be a pandas frame with columns item1 and item2.")
@@ -146,12 +150,12 @@ def _positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
 
 
 def predictors_of(frame: Any, design: Design) -> FloatArray:
-    """Return the map from coefficients to the differences of worths that a frame's rows ask for.
+    """Return the map from coefficients to differences of worths by row.
 
     Raises
     ------
     TypeError, ValueError
-        If a column is missing, or an entry is no item or no declared level.
+        If a column is missing, or an entry is not an item or not a declared level.
     """
     first, second = _positions(frame, design.items)
     known = () if design.covariates is None else sorted(design.covariates.names)
@@ -161,7 +165,7 @@ def predictors_of(frame: Any, design: Design) -> FloatArray:
 
 
 def quasi_table(worths: Worths) -> pd.DataFrame:
-    """Return worths with their standard and quasi standard errors, as a frame by item."""
+    """Return worths with standard and quasi standard errors by item."""
     items = worths.inference.release.design.items
     if len(items) < 3:
         raise ValueError("quasi standard errors need at least three items.")
@@ -172,7 +176,7 @@ def quasi_table(worths: Worths) -> pd.DataFrame:
             table[part, 0] = worths.values[part]
             table[part, 1] = np.sqrt(np.maximum(np.diag(inside), 0.0))
         if len(part) > 2:
-            # q_i + q_j fits the variance of every difference; a negative q has no root
+            # q_i + q_j approximates the variance of every difference; a negative q has no root
             q, off = quasi_variances(inside)
             table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
             table[part, 3] = np.abs(off).max(axis=1)

@@ -1,13 +1,13 @@
-"""Figures from result tables; matplotlib is imported when a figure is drawn.
+"""Figures of result tables; matplotlib is imported at the first figure.
 
-Released numbers only. Every function is given a table or numbers of a result (`frame` is that of
-its ``to_frame()`` unless it says otherwise), and the significance level `alpha` of its bars. A
-`caption` becomes the title; with `seeded` noise a small note at the lower right says so. Functions
-draw into ``ax=`` and return the figure. Titles and labels are broken where the axes end. The title
-is the one that ``ax.set_title`` sets: a user's title replaces it, and axes that have one keep it.
-
-Colours are those of Okabe and Ito that have a contrast of at least 3 to 1 on white. Groups have
-different markers as well, so figures can be read in black and white.
+Figures show released numbers only. The arguments of a function are a table or numbers of a result
+and the significance level `alpha` of its bars. `frame` is the frame of ``to_frame()`` unless the
+docstring describes another one. A `caption` becomes the title. If the noise is `seeded`, a small
+note is added at the lower right. Functions draw into ``ax=`` and return the figure. Titles and
+labels are broken at the width of the axes. The title is set by ``ax.set_title``: users can replace
+it, and axes with a title keep it. Colours are the colours of Okabe and Ito with a contrast of at
+least 3 to 1 on white. Groups also have different markers, so figures can be read in black and
+white.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from scipy.special import ndtri
 from privrank.util.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    # other modules name these types, too
+    # other modules use these types
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
 
 
 _NAMED = 120
-"""Rows that are all named; of more half as many are."""
+"""Largest number of rows that are all labelled; of more rows at most half this number is."""
 
 _INK = "black"
 _BLUE = "#0072B2"
@@ -59,7 +59,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def svg(figure: Figure) -> bytes:
-    """Return a figure as SVG, the same text in each run, and close it."""
+    """Return a figure as SVG, reproducible between runs, and close it."""
     from matplotlib import pyplot, rc_context
 
     picture = io.BytesIO()
@@ -72,10 +72,10 @@ def svg(figure: Figure) -> bytes:
 def _item_axes(
     ax: Axes | None, labels: Sequence[str], height: float = 0.0
 ) -> tuple[Axes, IntArray, int]:
-    """Return axes with a row for each label, the first on top, their places, and a dot's size.
+    """Return axes with a row per label, positions of rows, and a marker size.
 
-    A row is as high as 20 of them allow, or of that `height` in inches; of more rows than 120 up to
-    60 are named, in even steps.
+    The first row is on top. `height` is the height of a row in inches, by default 0.42 for at most
+    20 rows and 0.24 for more. With more than 120 rows at most 60 are labelled, in even steps.
     """
     m = len(labels)
     height, dots = (height or 0.42, 36) if m <= 20 else (height or 0.24, 18)
@@ -91,14 +91,14 @@ def _step(rows: int) -> int:
 
 
 def _wrapped(labels: Sequence[str]) -> Sequence[str]:
-    """Return labels in at most two lines each where these have room."""
+    """Return labels in at most two lines each, if two lines fit."""
     if len(labels) > 20:
         return labels
     return [textwrap.fill(label, max(24, len(label) // 2 + 8)) for label in labels]
 
 
 def _style(number: int, pooled: bool = False) -> tuple[str, str]:
-    """Return the colour and the marker of a group, or of a line, by its number."""
+    """Return the colour and marker of a group or line by its number."""
     if pooled and number == 0:
         return _INK, "D"
     colours = _GREYS if pooled else _COLOURS
@@ -106,13 +106,13 @@ def _style(number: int, pooled: bool = False) -> tuple[str, str]:
 
 
 def _width(ax: Any) -> float:
-    """Return the width of axes in inches, before labels are given room."""
+    """Return the width of axes in inches, before space for labels is reserved."""
     return float(ax.get_position().width * ax.figure.figure.get_figwidth())
 
 
 def _broken(ax: Any, text: str) -> str:
-    """Return a text broken into lines of the width of the axes, at 12 letters an inch."""
-    # no line ends inside an equation
+    """Return a text in lines of the width of the axes, at 12 letters per inch."""
+    # do not break a line inside an equation
     whole = text.replace(" = ", "\u00a0=\u00a0")
     return textwrap.fill(whole, max(24, int(12 * _width(ax)))).replace("\u00a0", " ")
 
@@ -132,7 +132,7 @@ def _finish(
     if label:
         ax.set_xlabel(_broken(ax, label))
     if not ax.get_title():
-        # a title that needs two lines has the guarantee, in brackets, in the second
+        # a title of two lines has the guarantee (in brackets) in the second line
         parts = (
             caption.replace(" (", "\n(").split("\n") if "\n" in _broken(ax, caption) else [caption]
         )
@@ -151,19 +151,19 @@ def _finish(
             color="0.4",
             fontsize="x-small",
         )
-    # the figure of a figure is itself, that of a subfigure the whole
+    # the figure of a subfigure is the whole figure
     return ax.figure.figure
 
 
 def _legend(ax: Axes, title: str) -> Any:
-    """Draw a legend below the axes, with one entry for each label, unless there are none."""
+    """Draw a legend below the axes, with one entry per label, if any."""
     from matplotlib.transforms import ScaledTranslation
 
     handles, labels = ax.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
     if not entries:
         return None
-    # labels of rows take their width from the axes
+    # labels of rows reduce the width of the axes
     names = "\n".join(text.get_text() for text in ax.get_yticklabels()).split("\n")
     room = _width(ax) + 0.6 - 0.08 * max(map(len, names))
     columns = max(1, int(room / (0.5 + 0.075 * max(map(len, entries)))))
@@ -186,9 +186,9 @@ def _legend(ax: Axes, title: str) -> Any:
 
 
 def _bars(ax: Any, rows: Any, frame: pd.DataFrame, estimate: str, **style: Any) -> None:
-    """Draw intervals; one that has no end on a side has an arrow there, beyond all that have."""
+    """Draw intervals, with an arrow at each infinite end."""
     sides = np.array(frame[["lower", "upper"]], dtype=np.float64)
-    # arrows stand a tenth of the range beyond all finite ends and estimates
+    # arrows end a tenth of the range beyond all finite ends and estimates
     known = np.append(sides[np.isfinite(sides)], frame[estimate])
     known = known[np.isfinite(known)] if np.isfinite(known).any() else np.zeros(1)
     room = 0.1 * (float(np.ptp(known)) or 1.0)
@@ -211,10 +211,10 @@ def _intervals(
     chosen: Any = False,
     label: str = "",
 ) -> Axes:
-    """Draw one row per label, the first on top, and rank sets, if there are, at the right edge.
+    """Draw one row per label, first on top, and rank sets at the right edge.
 
-    `label` is the entry of the intervals in the legend; `names` are those of estimates that are
-    `chosen` and of all others.
+    Rank sets are drawn if the frame has them. `label` is the legend entry of the intervals. `names`
+    are the legend entries of `chosen` estimates and of all others.
     """
     ax, rows, dots = _item_axes(ax, [str(item) for item in frame.index])
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
@@ -258,12 +258,12 @@ def _beside(ax: Axes, row: int, text: str, up: float = 0.0, va: str = "center") 
 
 
 def worth_label(link: str) -> str:
-    """Return the label of an axis of worths, given the name of their link."""
+    """Return the label of an axis of worths, by the name of their link."""
     return "worth (log-odds, mean 0)" if link == "logit" else f"worth ({link} scale, mean 0)"
 
 
 def interval_words(alpha: float) -> str:
-    """Return what a figure calls intervals of this level, such as "95% interval"."""
+    """Return the name of intervals of this level, such as "95% interval"."""
     return f"{100 * (1 - alpha):g}% interval"
 
 
@@ -276,7 +276,7 @@ def worth(
     seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw worths: thick bars for sampling error alone, thin bars with privacy noise included."""
+    """Draw worths with sampling-only intervals (thick) and full ones (thin)."""
     level = interval_words(alpha)
     if not np.allclose(frame["std_err"], frame["sampling"], equal_nan=True):
         half = -ndtri(alpha / 2) * frame["sampling"]
@@ -299,10 +299,11 @@ def group_worths(
     seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the worths of the groups that `factors` name side by side; `frame` is ``worths()``.
+    """Draw the worths of groups side by side.
 
-    `label` names the horizontal axis, which has a line at `reference`. If the first group is
-    `pooled` from the others it is a black diamond, and they are grey.
+    `frame` is the frame of ``worths()``, and `factors` are the columns that define the groups.
+    `label` is the label of the horizontal axis, which has a line at `reference`. If the first group
+    is `pooled` from the others, it is drawn in black with diamonds, and the others are grey.
     """
     items = list(dict.fromkeys(frame["item"]))
     groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
@@ -328,7 +329,7 @@ def win_rates(
     seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw win rates or net wins with intervals; the selected items in another colour."""
+    """Draw win rates or net wins with intervals, with selected items coloured."""
     ax = _intervals(
         ax,
         frame,
@@ -349,10 +350,10 @@ def pairwise(
     seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw win probabilities, row item over column item, as a heat map centred on one half.
+    """Draw probabilities that the row item is preferred as a heat map.
 
-    Pairs of which nothing is known are grey. Colours end at 0.1 and 0.9, beyond which they would
-    differ little.
+    The colour scale is centred at one half. Pairs without an estimate are grey. The scale ends at
+    0.1 and 0.9, because colours beyond would differ little.
     """
     m = len(probabilities)
     side = max(3.6, (0.62 if m <= 15 else 0.24) * m + 1.8)
@@ -388,7 +389,7 @@ def pairwise(
 def consensus(
     frame: pd.DataFrame, alpha: float, caption: str, *, seeded: bool = False, ax: Axes | None = None
 ) -> Figure:
-    """Draw a consensus order, best on top: the ranks each item can have, and its own rank."""
+    """Draw a consensus order, best on top, with rank sets and ranks."""
     m = len(frame)
     ax, rows, dots = _item_axes(ax, [f"{rank}  {item}" for item, rank in frame["rank"].items()])
     if "rank_lower" in frame:
@@ -401,7 +402,7 @@ def consensus(
             zorder=1,
             label=f"{100 * (1 - alpha):g}% rank set",
         )
-    # a line between two ranks makes cells of the bars
+    # lines between ranks divide the bars into cells
     ax.vlines(np.arange(m + 1) + 0.5, -0.5, m - 0.5, color="white", lw=min(1.5, 24 / m), zorder=2)
     ax.scatter(
         frame["rank"],
@@ -421,7 +422,7 @@ def consensus(
 def effect(
     frame: pd.DataFrame, label: str, caption: str, *, seeded: bool = False, ax: Axes | None = None
 ) -> Figure:
-    """Draw a noisy distance, the one row of `frame`, on a line that starts at zero."""
+    """Draw a noisy distance, the only row of `frame`, on an axis from zero."""
     ax = _intervals(ax, frame, "effect", 0.0)
     ax.set_yticks([])
     ax.set_xlim(0.0, 1.08 * max(float(frame[["effect", "upper"]].to_numpy().max()), 1e-9))
@@ -437,17 +438,18 @@ def differences(
     seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw differences between groups by item; those whose intervals leave out 0 in another colour.
+    """Draw differences between groups by item, with clear ones coloured.
 
     `frame` has ``item``, ``group``, ``other``, ``difference``, ``lower``, ``upper`` and ``clear``;
-    `kind` is that of the sample, rankings or choices.
+    `kind` is the kind of the sample, rankings or choices. A difference is clear if its interval
+    excludes 0.
     """
     versus = frame["group"].astype(str) + " vs. " + frame["other"].astype(str)
     heading = versus.iloc[0]
     labels = frame["item"].astype(str)
     pair = [str(frame[name].iloc[0]) for name in ("group", "other")]
     if versus.nunique() > 1:
-        # the comparisons of an item stand below each other, each with its name
+        # the comparisons of an item are in adjacent rows, each with its name
         heading = f"{versus.nunique()} comparisons of groups"
         pair = ["first", "second"]
         labels = labels + ": " + versus
@@ -463,12 +465,12 @@ def differences(
         chosen=frame["clear"].to_numpy(dtype=bool),
         label=f"simultaneous {interval_words(alpha)}",
     )
-    # the group of the lower mean rank prefers an item, that of the larger share chose it
+    # the preferring group has the lower mean rank of an item, or the larger share
     unit = "share" if kind == "choices" else "mean rank"
     left, right = (f"{name} prefers" for name in pair)
     if kind == "choices":
         right, left = (f"more often in {name}" for name in pair)
-    # a row of their own below the last item
+    # an additional row below the last item
     ax.set_ylim(bottom=-1.4)
     where = ax.get_yaxis_transform()
     ax.text(0.01, -1.1, left, transform=where, ha="left", color="0.35", fontsize="small")
@@ -488,9 +490,9 @@ def null_distribution(
     seeded: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the distribution of a noisy statistic under H0, the threshold and the released value.
+    """Draw a null distribution with the threshold and the released statistic.
 
-    `mass` holds the probabilities of the bins between `edges`.
+    The distribution includes the noise; `mass` are the probabilities of the bins between `edges`.
     """
     ax = _axes(ax, (6.4, 3.6))
     ax.stairs(mass / np.diff(edges), edges, fill=True, color=_AREA)
@@ -517,16 +519,17 @@ def planned(
     edge: float = 0.0,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw what a design predicts against one of nobs, epsilon and effect.
+    """Draw the predictions of a design against nobs, epsilon or effect.
 
-    `frame` has ``nobs``, ``epsilon``, ``effect``, the column `outcome` and ``std err``; a line for
-    each value of the other that varies, two standard errors of the simulation as a band. `words`
-    name the axis of an effect, and `plain` is what there is without privacy, a line of its own.
-    From the column ``beyond``, if there is one, to `edge` is what no private method can reach.
+    `frame` has ``nobs``, ``epsilon``, ``effect``, the column `outcome` and ``std err``. There is
+    one line for each value of the other varying number, with a band of two Monte Carlo standard
+    errors. `words` is the label of the axis of an effect. `plain` is the prediction without
+    privacy, drawn as a separate line. The region from the column ``beyond``, if present, to `edge`
+    is out of reach of every private method.
     """
     ax = _axes(ax, (6.4, 3.8))
-    # the number that varies besides the two axes has a line for each of its values; bands are two
-    # Monte Carlo standard errors wide on either side
+    # one line for each value of the third varying number; bands are two Monte Carlo standard
+    # errors wide on either side
     other = [name for name in _AXES if name not in (across, outcome) and frame[name].nunique() > 1]
     values = frame[other[0]].unique().tolist() if other else [None]
     names = {**_AXES, "effect": words or "effect"}

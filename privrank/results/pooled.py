@@ -1,4 +1,4 @@
-"""The result of pooling several releases, of one survey or of several, and its tables."""
+"""The result of pooling several releases of one or several surveys."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pooled(
     effects: Effects = "common",
     names: tuple[str, ...] = (),
 ) -> PooledResult:
-    """Return results as pooled: the same numbers of several releases, checked to be the same."""
+    """Return the pooled result of several releases of the same numbers."""
     # worths are one block of contrasts; scores and fractions are blocks of one number each
     m = len(results[0].items)
     pairs = None
@@ -74,36 +74,38 @@ def pooled(
 class PooledResult(Summarised):
     """Results of pooling several private releases.
 
-    Made by :func:`privrank.pool`. Standard errors are those of sampling and privacy noise; the
-    sampling error of one survey is counted once.
+    Results of this class are returned by :func:`privrank.pool`. Standard errors combine sampling
+    error and privacy noise. If all releases are of one survey, its sampling error is included once.
 
     Parameters
     ----------
     results : tuple of results
-        What was pooled.
+        The results that are pooled.
     survey : {"same", "different"}
-        Whether all results are of the same respondents, or each of others.
+        Whether all results are of the same respondents or each of different respondents.
     alpha : float
-        Significance level of what it states.
+        Significance level of intervals and rank sets.
     by_item : Pooled
-        Contrasts of the worths, or Borda scores.
+        Pooled contrasts of the worths, or pooled Borda scores.
     by_pair : Pooled or None
-        Pair fractions, where all releases have them.
+        Pooled pair fractions, if all releases have them.
     names : tuple of str
-        What the results are called; empty for release 1, release 2 and so on.
+        Names of the results; if empty, they are called release 1, release 2 and so on.
 
     See Also
     --------
-    privrank.pool : Makes it of several results.
+    privrank.pool : Pool several results.
 
     Notes
     -----
-    **Privacy.** Pooling reads releases alone, so it spends nothing. What they have spent together
-    is, of the same respondents, the sum of their epsilons, and of their deltas (basic composition).
-    Of surveys without a common respondent it is the largest of each. Replace one respondent of
-    survey k: the releases of all others, independent of it, have the same distribution, and that of
-    survey k changes by its own epsilon and delta. So does the distribution of all together.
-    Whoever answered in several surveys is protected by the sum over these.
+    **Privacy.** Pooling uses releases alone, so it spends no epsilon. For releases of the same
+    respondents, the joint guarantee is the sum of their epsilons and the sum of their deltas (basic
+    composition). For surveys without a common respondent it is the largest epsilon and the largest
+    delta. To see this, replace one respondent of survey k. The releases of all other surveys are
+    independent of this respondent and keep their distribution. The distribution of the release of
+    survey k changes by its own epsilon and delta, and so does the joint distribution of all
+    releases. For a respondent who answered in several surveys, the guarantee is the sum over these
+    surveys.
 
     Examples
     --------
@@ -130,12 +132,12 @@ class PooledResult(Summarised):
         return f"<PooledResult: {what}, {len(self.items)} items, epsilon = {self.epsilon:g}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what was pooled; it is pooled again when it is read."""
+        """Pickle the pooled results; they are pooled again on reading."""
         return pooled, (self.results, self.survey, self.alpha, self.effects, self.names)
 
     @property
     def effects(self) -> Effects:
-        """Whether all surveys are taken to have common values, or random ones about a mean.
+        """Whether surveys have common values or random values about a mean.
 
         Examples
         --------
@@ -146,7 +148,7 @@ class PooledResult(Summarised):
 
     @property
     def tau(self) -> float | None:
-        """Standard deviation between surveys of each worth or Borda score; None if common.
+        """Standard deviation between surveys; None if values are common.
 
         Examples
         --------
@@ -189,7 +191,7 @@ class PooledResult(Summarised):
 
     @property
     def nobs(self) -> int:
-        """Number of units: of the one survey, or of all surveys.
+        """Number of units of the one survey, or of all surveys together.
 
         Examples
         --------
@@ -201,7 +203,7 @@ class PooledResult(Summarised):
 
     @property
     def epsilon(self) -> float:
-        """Epsilon of all releases together: of one survey the sum, of several the largest.
+        """Epsilon of all releases: the sum for one survey, the largest for several.
 
         Examples
         --------
@@ -212,7 +214,7 @@ class PooledResult(Summarised):
 
     @property
     def delta(self) -> float:
-        """Delta of all releases together, as of :attr:`epsilon`.
+        """Delta of all releases: the sum for one survey, the largest for several.
 
         Examples
         --------
@@ -225,10 +227,11 @@ class PooledResult(Summarised):
         return math.fsum(spent) if self._same else max(spent)
 
     def _combined(self, pairs: bool) -> tuple[Pooled, FloatArray, IntArray, float]:
-        """Return of what items, or pairs, are combinations, which, of which block, and their null.
+        """Return combinations for items or pairs, their blocks and null values.
 
-        Worths are one block of contrasts, and a pair is the difference of two; scores and fractions
-        are blocks of one number each, and lie between 0 and twice that of an average item.
+        The first value is the pooled source of the combinations. Worths are one block of contrasts,
+        and a pair is the difference of two worths. Scores and fractions are blocks of one number
+        each, between 0 and twice the value of an average item.
         """
         m = len(self.items)
         of = self.by_pair if pairs and not self._worths else self.by_item
@@ -247,7 +250,7 @@ class PooledResult(Summarised):
         return of, rows, np.zeros(len(rows), dtype=np.int64), 0.0
 
     def _stated(self, pairs: bool, alpha: float | None = None) -> dict[str, FloatArray]:
-        """Return values, errors, p-values and limits of all items, or pairs."""
+        """Return values, standard errors, p-values and limits of all items or pairs."""
         of, rows, blocks, null = self._combined(pairs)
         lower, upper = of.limits(rows, blocks, self._level(alpha))
         if not self._worths:
@@ -265,7 +268,7 @@ class PooledResult(Summarised):
         return of.pvalues(rows, blocks, null)
 
     def _part_errors(self, covariances: FloatArray, name: str) -> pd.Series[float]:
-        """Return the standard errors of all items that one part of the covariance gives."""
+        """Return the standard errors of all items from one part of the covariance."""
         _, rows, blocks, _ = self._combined(False)
         variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
         return self._series(np.sqrt(np.maximum(variance, 0.0)), name)
@@ -298,7 +301,8 @@ class PooledResult(Summarised):
     def bse_sampling(self) -> pd.Series[float]:
         """Sampling part of the standard errors.
 
-        With random effects all that is not privacy noise: which surveys were drawn, too.
+        With random effects this is the whole error except the privacy noise, including the
+        variation between surveys.
 
         Examples
         --------
@@ -320,10 +324,10 @@ class PooledResult(Summarised):
 
     @property
     def bse_single(self) -> pd.DataFrame:
-        """Standard errors that each release would have by itself, one column each.
+        """Standard errors of each release alone, one column per release.
 
-        With the same estimates of sampling error and information, so that the pooled one is at most
-        the least of them (:mod:`privrank.results.pooling`).
+        They use the same estimates of sampling error and information as the pooled standard error,
+        which is therefore at most the smallest of them (:mod:`privrank.results.pooling`).
 
         Examples
         --------
@@ -356,7 +360,7 @@ class PooledResult(Summarised):
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Normal quantiles that are as probable as the p-values, with the sign of the difference.
+        """Normal quantiles of the p-values, with the sign of the difference.
 
         Examples
         --------
@@ -368,7 +372,7 @@ class PooledResult(Summarised):
 
     @property
     def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for an average item: a worth of 0, or the middle Borda score.
+        """Two-sided p-values for an average item: worth 0 or middle Borda score.
 
         Examples
         --------
@@ -383,7 +387,8 @@ class PooledResult(Summarised):
         Parameters
         ----------
         alpha : float, optional
-            One minus the confidence level; by default the result's own, as in all methods.
+            One minus the confidence level; by default the level of the result, here and in all
+            other methods.
 
         Examples
         --------
@@ -398,7 +403,7 @@ class PooledResult(Summarised):
         return pd.DataFrame(self._stated(False, alpha), self.params.index)[["lower", "upper"]]
 
     def ranks(self) -> pd.Series[Any]:
-        """Return ranks, 1 = best; equal estimates share one, as in 1, 1, 3.
+        """Return ranks, 1 = best; equal estimates share a rank (1, 1, 3).
 
         Examples
         --------
@@ -408,10 +413,12 @@ class PooledResult(Summarised):
         return self._series(shared_ranks(np.asarray(self.params)), "rank")
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return simultaneous confidence sets of the ranks by worth, ``lower`` and ``upper``.
+        """Return simultaneous confidence sets of the ranks by worth.
 
-        1 plus the number of items surely better, to m minus the number surely worse, by step-down
-        tests of all differences (:func:`privrank.hypotheses.ranksets.rank_sets`).
+        The columns are ``lower`` and ``upper``. With m items, ``lower`` is 1 plus the number of
+        items that are significantly better, and ``upper`` is m minus the number that are
+        significantly worse. Significance is decided by step-down tests of all differences
+        (:func:`privrank.hypotheses.ranksets.rank_sets`).
 
         Examples
         --------
@@ -432,18 +439,18 @@ class PooledResult(Summarised):
         return self._limits(*rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return every pair, with intervals for one pair at a time.
+        """Return all pairs with pointwise intervals.
 
         Returns
         -------
         DataFrame
-            One row per pair, ``item1`` and ``item2``. Of worths their ``difference`` and the
-            ``probability`` that item1 is preferred, of which ``lower`` and ``upper`` are the
-            interval (with ties ``preferred_plus_half_ties``, to which half that of a tie is added;
-            with ``ties="davidson"`` ``preferred_if_decided``).
-            With random effects it is the probability at the mean of the differences.
-            Of rankings the ``fraction`` that places item1 before item2. ``std_err``, and ``pvalue``
-            for equal items.
+            One row per pair, ``item1`` and ``item2``, with ``std_err`` and a ``pvalue`` for equal
+            items. For worths, ``difference`` is the difference of the worths and ``probability``
+            the probability that item1 is preferred, with the interval ``lower`` to ``upper``. With
+            ties the column is ``preferred_plus_half_ties``, to which half the probability of a tie
+            is added; with ``ties="davidson"`` it is ``preferred_if_decided``. With random effects
+            the probability is taken at the mean of the differences. For rankings, ``fraction`` is
+            the fraction of rankings that place item1 before item2.
 
         Examples
         --------
@@ -463,7 +470,7 @@ class PooledResult(Summarised):
             "std_err": stated["std_err"],
         }
         if isinstance(self.results[0], BTLResult):
-            # limits of a difference become those of a probability, which rises with it
+            # limits of a difference map to limits of the probability, which increases with it
             shown = probability_name([result.release for result in self.results])
             for name, of in {shown: "value", "lower": "lower", "upper": "upper"}.items():
                 stated[name] = self.results[0].link.probability(stated[of])
@@ -471,19 +478,21 @@ class PooledResult(Summarised):
         return pd.DataFrame(table | {name: stated[name] for name in ("lower", "upper", "pvalue")})
 
     def test_heterogeneity(self) -> pd.Series[Any]:
-        """Test that all releases are about the same numbers.
+        """Test that all releases estimate the same numbers.
 
-        Of several surveys: that worths, or pair fractions, are the same in all of them. Of one
-        survey: that releases differ by their noise alone, which they do if it is one survey.
+        For several surveys, H0 states that worths or pair fractions are the same in all surveys.
+        For one survey, H0 states that releases differ by their noise alone, which is true if the
+        survey is indeed the same.
 
         Returns
         -------
         Series
-            Of worths Cochran's Q as ``statistic``, its ``df``, ``pvalue``, and ``I2``, the share of
-            Q beyond its degrees of freedom (Higgins and Thompson 2002,
-            https://doi.org/10.1002/sim.1186). Of rankings the statistic is that of the pair, or of
-            the item, in which surveys differ most surely. Its p-value is adjusted for their number
-            (Bonferroni), as nothing is known of how pairs go together; I2 is that of the sum.
+            For worths, Cochran's Q as ``statistic``, its ``df`` and ``pvalue``, and ``I2``, the
+            share of Q beyond its degrees of freedom (Higgins and Thompson 2002,
+            https://doi.org/10.1002/sim.1186). For rankings, the statistic is the Q of the pair (or
+            the item) with the smallest p-value. This p-value is adjusted for the number of pairs
+            (Bonferroni), because the dependence between pairs is unknown; ``I2`` is computed from
+            the sum of all Q.
 
         Examples
         --------
@@ -507,8 +516,8 @@ class PooledResult(Summarised):
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame, best item first.
 
-        Columns: the estimate (``worth`` or ``borda``), ``std_err`` and its parts, ``pvalue``, the
-        interval, the rank and, of worths, its confidence set.
+        The columns are the estimate (``worth`` or ``borda``), ``std_err`` and its parts,
+        ``pvalue``, the interval, the rank and, for worths, the confidence set of the rank.
 
         Examples
         --------
@@ -553,7 +562,7 @@ class PooledResult(Summarised):
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the pooled intervals, and below each of them those of every release.
+        """Plot the pooled intervals and, below each, the intervals of the releases.
 
         Examples
         --------
@@ -613,7 +622,7 @@ class PooledResult(Summarised):
         )
 
     def with_labels(self, labels: Mapping[str, str]) -> Self:
-        """Return the same result with labels in the place of codes, as other results do.
+        """Return the same result with labels instead of codes.
 
         Examples
         --------
@@ -633,7 +642,7 @@ class PooledResult(Summarised):
         return params, self.bse, facts
 
     def _public(self) -> dict[str, str]:
-        """Return what is public of all releases together, in the words of one."""
+        """Return the public facts of all releases together."""
         facts = [guarantee.release_facts(result.release) for result in self.results]
         joined = {name: ", ".join(dict.fromkeys(fact[name] for fact in facts)) for name in facts[0]}
         return joined | {
@@ -644,9 +653,10 @@ class PooledResult(Summarised):
 
 
 def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """Return a warning of surveys whose public facts are equal, once for all that have the same.
+    """Return warnings about groups of surveys with equal public facts.
 
-    Given their names, if any. Equal facts are no proof of one survey, so that it is no error.
+    `names` are the names of the surveys, if any. Equal facts do not prove that surveys are the
+    same, so no error is raised.
     """
     groups: dict[str, list[str]] = {}
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
@@ -657,7 +667,7 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
 
 
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
-    """Return the header of a summary: what was pooled, the guarantee, and Q."""
+    """Return the header of a summary: the data, the guarantee and Q."""
     test = result.test_heterogeneity()
     same = result.survey == "same"
     count = len(result.results)
@@ -683,7 +693,7 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
 
 
 def _notes(result: PooledResult, details: bool) -> tables.Notes:
-    """Return what the numbers cover, what Q tests, and whom epsilon protects."""
+    """Return the notes on estimates, tests, assumptions and privacy."""
     releases = [member.release for member in result.results]
     different = result.survey == "different"
     rests = {key for release in releases for key in guarantee.assumptions(release)}
@@ -711,7 +721,7 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
 
 
 def _interval_notes(result: PooledResult) -> list[str]:
-    """Return what intervals cover, and how outcomes are coded."""
+    """Return notes on the coverage of intervals and the coding of outcomes."""
     worths = isinstance(result.results[0], BTLResult)
     what = "worths" if worths else "scores"
     notes = said(
@@ -729,7 +739,7 @@ def _interval_notes(result: PooledResult) -> list[str]:
 
 
 def _test_notes(result: PooledResult) -> list[str]:
-    """Return what p-values and Q test."""
+    """Return notes on the hypotheses of p-values and Q."""
     worths = isinstance(result.results[0], BTLResult)
     single = "Q of items" if result.by_pair is None else "Q of pairs"
     return [
@@ -741,7 +751,7 @@ def _test_notes(result: PooledResult) -> list[str]:
 
 
 def _release_notes(result: PooledResult, details: bool) -> list[str]:
-    """Return what was pooled, one sentence each."""
+    """Return one note per pooled release, with its header in details."""
     notes = []
     for (name, weight), member in zip(result.weights.items(), result.results, strict=True):
         notes += said(

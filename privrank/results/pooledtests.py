@@ -1,14 +1,17 @@
-"""Score tests of pooled worths, as :mod:`privrank.bradley_terry.scoretests` has of one fit.
+"""Score tests of pooled worths.
 
-**Statistic.** The worths are moved from the pooled ones, along their covariance, to where the
-contrast has the value that is tested. There U is the combination of all residuals with the weights
-of the pooled value, c J^-1 sum of G_k D_k^-1 residual_k in the words of
-:mod:`privrank.results.pooling`: to first order the estimate less that value.
+**Statistic.** The tests extend the score tests of one fit
+(:mod:`privrank.bradley_terry.scoretests`). The worths are moved from the pooled worths, along their
+covariance, to the point at which the contrast has the tested value. The statistic U at this point
+is the combination of all residuals with the weights of the pooled value, c J^-1 sum of G_k D_k^-1
+residual_k in the notation of :mod:`privrank.results.pooling`. To first order U is the estimate
+minus the tested value.
 
-**Null.** Sampling errors are normal, of the variances at the pooled worths times what independent
-answers vary more or less at those that are tested; so is the part of noise that comes with pair
-counts. The noise of all releases is drawn by its exact distribution, each by itself. Variances that
-are estimated take degrees of freedom by Satterthwaite's rule.
+**Null.** Sampling errors are taken as normal. Their variances are the variances at the pooled
+worths, times the ratio of the variances of independent answers at the tested and at the pooled
+worths. The part of the noise from pair counts is also taken as normal. The noise of each release is
+drawn separately from its exact distribution. Estimated variances have degrees of freedom by
+Satterthwaite's rule.
 """
 
 from __future__ import annotations
@@ -27,22 +30,22 @@ from privrank.util.solvers import quadratic
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one result has in pooled worths.
+    """The contribution of one result to pooled worths.
 
     Parameters
     ----------
     inference : Inference
         The fit of the result.
     b : ndarray, shape (p,)
-        Its coefficients at the pooled worths.
+        Coefficients of the fit at the pooled worths.
     scores : ndarray, shape (m - 1, p)
-        Contrasts of its scores.
+        Contrasts of the scores of the fit.
     weights : ndarray, shape (m - 1, m - 1)
-        How these move the pooled contrasts of worths.
+        Weights of these contrasts in the pooled contrasts of worths.
     sampling, noise : ndarray, shape (m - 1, m - 1)
-        Covariances of the sampling errors and of the noise of these, at the pooled worths.
+        Covariances of the sampling errors and of the noise of the contrasts, at the pooled worths.
     freedom : float
-        Degrees of freedom with which the first is known.
+        Degrees of freedom of the sampling covariance.
     """
 
     inference: Inference
@@ -63,20 +66,20 @@ def pooled_tests(
     *,
     same: bool,
 ) -> ScoreTests:
-    """Return score tests of combinations, shape (rows, m - 1), of pooled contrasts of worths.
+    """Return score tests of combinations of pooled contrasts of worths.
 
     Parameters
     ----------
     contrasts : ndarray, shape (rows, m - 1)
         The combinations.
     point, covariance : ndarray, shapes (m - 1,) and (m - 1, m - 1)
-        The pooled contrasts, as of Helmert's matrix, and their covariance.
+        The pooled Helmert contrasts and their covariance.
     shares : tuple of Share
-        What the results have in them.
+        The contributions of the results.
     errors : ScoreErrors
-        Holds the noise of the scores of all results, side by side.
+        The noise of the scores of all results, side by side.
     same : bool
-        Whether all are of one survey, whose sampling errors they share.
+        Whether all results are of one survey and share its sampling error.
     """
     value = contrasts @ point
     variance = quadratic(contrasts, covariance)
@@ -100,11 +103,11 @@ def pooled_tests(
 
 
 def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray, ...]:
-    """Return what one result has in statistics, in the variance of noise and in that of sampling.
+    """Return the contributions of one result to statistics and variances.
 
-    Given weights of its contrasts of scores, and how far the worths are moved. For sampling it
-    is by how much answers vary more than at the pooled worths; the last are the weights of its
-    scores.
+    The arguments include the weights of its contrasts of scores and the change of the worths. The
+    returned values are the statistics, the variances of the noise, the ratios of sampling variances
+    to those at the pooled worths, and the weights of the scores.
     """
     facts = share.inference.equations
     scores = own @ share.scores
@@ -113,7 +116,7 @@ def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray,
     more = ((0, 0), (0, len(share.b) - facts.items))
     edges = facts.linear.predict(share.b + np.pad(moved, more))
     expected = (along * facts.function.mean(edges)) @ facts.by_edge(facts.released)
-    # errors in pair counts do more, or less, to them than at the pooled worths
+    # the effect of errors in pair counts differs from the effect at the pooled worths
     noise = (
         quadratic(own, share.noise)
         + facts.count_noise(along, edges)
@@ -127,12 +130,13 @@ def _part(share: Share, own: FloatArray, moved: FloatArray) -> tuple[FloatArray,
 def _sampling(
     contrasts: FloatArray, ratios: FloatArray, shares: tuple[Share, ...], *, same: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sampling variances, and the variances of their errors.
+    """Return sampling variances and the variances of their errors.
 
-    Given by how much answers vary more than at the pooled worths, shape (results, rows).
+    `ratios` are the ratios of sampling variances to those at the pooled worths, shape (results,
+    rows).
     """
     freedom = np.array([share.freedom for share in shares])
-    if same:  # one sampling error, known as well as by the release that shows it least
+    if same:  # one sampling error, with the smallest degrees of freedom
         together = contrasts @ sum(share.weights for share in shares)
         variance = ratios.mean(axis=0) * quadratic(together, shares[0].sampling)
         return variance, 2.0 * variance**2 / freedom.min()

@@ -1,57 +1,64 @@
 """Pooling of several releases about the same numbers, by generalised least squares.
 
-Every result is read as equations (:class:`Source`). Its residual at any value of the p numbers has
-mean zero at the true one, slope -G, and two errors, that of sampling and that of privacy noise.
-Numbers may come in blocks between which nothing is known of covariances: worths are one block of
-contrasts, pair fractions as many blocks of one number as there are pairs. Arrays have results
-first, blocks second.
+Every result is represented by estimating equations (:class:`Source`) for p numbers. The residual of
+the equations is a function of a value of these numbers. At the true value it has mean zero and
+slope -G. Its error has two parts, sampling error and privacy noise. Numbers may be in blocks
+between which covariances are unknown: worths are one block of contrasts, and each pair fraction is
+a block of one number. In arrays the first axis is for results and the second for blocks.
 
-**Estimate.** With D_k what differs between results (noise alone if all are of one survey, whose
-sampling error they share; else sampling and noise), the pooled value x solves
+**Estimate.** Let D_k be the covariance of the part of the error that differs between results. If
+all results are of one survey, they share its sampling error, and D_k is the covariance of the noise
+alone. If not, D_k includes sampling error and noise. The pooled value x solves
 
-    sum_k G_k D_k^-1 residual_k(x) = 0,
+    sum_k G_k D_k^-1 residual_k(x) = 0.
 
-the precision-weighted mean of one-step estimates x + G_k^-1 residual_k(x), and the best combination
-of unbiased equations (Godambe 1960, https://doi.org/10.1214/aoms/1177705693). All G_k and D_k are
-taken at one point, the pooled value, and never at a result's own estimate, in which its noise would
-choose its weight. Of one survey G and the sampling covariance C are common: averages over results,
-weighted by the square of epsilon, as the variance of noise on counts and on second moments falls.
+It is the precision-weighted mean of one-step estimates x + G_k^-1 residual_k(x), and the optimal
+combination of unbiased equations (Godambe 1960, https://doi.org/10.1214/aoms/1177705693). All G_k
+and D_k are evaluated at one point, the pooled value. They are never evaluated at the estimate of a
+single result, because its noise would then influence its weight. If all results are of one survey,
+G and the sampling covariance C are common. They are averages over results, weighted by the square
+of epsilon, because the variance of noise on counts and on second moments decreases with this
+square.
 
-**Errors.** With J = sum_k G_k D_k^-1 G_k the covariance is J^-1 for several surveys. For one it is
-J^-1 + G^-1 C G^-1. **Never wider than the best.** By itself result k has G_k^-1 D_k G_k^-1, plus
-G^-1 C G^-1 in one survey. J - G_k D_k^-1 G_k is positive semidefinite, being a sum of such
-matrices, so J^-1 <= G_k^-1 D_k G_k^-1, in the direction of every contrast. This holds with the same
-G, C and D for all, those that are reported here; the standard error that a result printed by itself
-has its own estimates in it, and its shrinkage.
+**Errors.** Let J = sum_k G_k D_k^-1 G_k. For several surveys the covariance is J^-1. For one survey
+it is J^-1 + G^-1 C G^-1. **Never wider than the best.** The covariance of result k alone is G_k^-1
+D_k G_k^-1, plus G^-1 C G^-1 for one survey. J - G_k D_k^-1 G_k is positive semidefinite because it
+is a sum of positive semidefinite matrices. Hence J^-1 <= G_k^-1 D_k G_k^-1 in the direction of
+every contrast. This comparison uses the same G, C and D for all results, which are reported here.
+The standard error in the summary of a single result differs, because it uses the estimates and the
+shrinkage of that result.
 
-**Intervals** of worths with common values are of score tests (:mod:`privrank.results.pooledtests`);
-others are Wald's with Student's t, and so are those of more than 50 items. Its degrees of freedom
-are Satterthwaite's for sampling variances that are estimated, and such as give t the excess
-kurtosis k of the noise: 4 + 6 / k. As t is not brought back to variance 1, and its tail is heavier
-than the exponential one of the noise, intervals are wider than the noise asks for. They are wider
-by a tenth where there is hardly any sampling error.
+**Intervals** of worths with common values invert score tests (:mod:`privrank.results.pooledtests`).
+All other intervals, and intervals for more than 50 items, are Wald intervals with Student's t. The
+degrees of freedom combine two sources: Satterthwaite's rule for estimated sampling variances, and 4
++ 6 / k, at which t has the excess kurtosis k of the noise. The intervals are conservative, for two
+reasons: t is not rescaled to variance 1, and its tail is heavier than the exponential tail of the
+noise. They are about 10% too wide if there is very little sampling error.
 
-**Ties.** Where they have a parameter, each source has its own lambda_k. At the pooled worths it is
-the one at which ties are expected as often as source k released them. Let H be the slopes of its
-scores, by worths t and by lambda. What a moved lambda_k does to the scores of worths is taken off:
-the residual is A times all scores, A = (I, -H_tl / H_ll), with slope A H A' and covariances A C A'.
-So a source by itself has the worths of its own fit, with their errors.
+**Ties.** If ties have a parameter, each source has its own lambda_k. At the pooled worths, lambda_k
+is the value at which the expected number of ties equals the number released by source k. Let H be
+the slopes of the scores of this source with respect to the worths t and lambda. The effect of a
+change in lambda_k on the scores of worths is removed: the residual is A times all scores, A = (I,
+-H_tl / H_ll), with slope A H A' and covariances A C A'. Therefore a single source gives the worths
+of its own fit, with their standard errors.
 
-**Q** is Cochran's, over its degrees of freedom beside an F distribution, whose second degrees of
-freedom come from the same two sources: chi-squared where noise is normal and variances are known.
+**Q** is Cochran's Q. Divided by its degrees of freedom, it is compared with an F distribution,
+whose second degrees of freedom come from the same two sources. If the noise is normal and variances
+are known, Q is compared with a chi-squared distribution.
 
 **Random effects.** The true values of survey k are x + u_k, with u_k drawn independently of each
-other around 0. Every survey is solved by itself, with slopes and errors at its own solution, and
-the pooled value is the plain mean of the solutions. (A mean of equations would be about mean
-probabilities, which are closer to 1/2 than the probability of the mean worths.) Intervals are
-Student's t with K - 1 degrees of freedom of the K values. Where these are normal about one mean,
-each with a variance of its own, or mixtures of such, as the sum of normal errors and Laplace noise
-is, the test keeps its level up to .083 (Bakirov and Szekely 2006,
-https://doi.org/10.1007/s10958-006-0366-5; Ibragimov and Mueller 2010,
-https://doi.org/10.1198/jbes.2009.08046). It estimates neither weights nor tau. What it assumes is
-the form of the u_k: two or three surveys cannot show that surveys are of two camps. The error is at
-least that of the mean for common values. Tau is by moments: the variance of the surveys' values,
-less what sampling and noise add to it, over all numbers.
+other around 0. The equations of every survey are solved separately, with slopes and errors at the
+solution of the survey. The pooled value is the unweighted mean of the solutions. (A mean of
+equations would estimate mean probabilities, which are closer to 1/2 than the probability of the
+mean worths.) Intervals are Student's t intervals of the K values with K - 1 degrees of freedom.
+Suppose that the values are normal about one mean, each with its own variance, or mixtures of such
+normal values, such as sums of normal errors and Laplace noise. Then the test has size at most alpha
+for all alpha up to 0.083 (Bakirov and Szekely 2006, https://doi.org/10.1007/s10958-006-0366-5;
+Ibragimov and Mueller 2010, https://doi.org/10.1198/jbes.2009.08046). The test estimates neither
+weights nor tau. It assumes the form of the distribution of u_k: two or three surveys cannot show
+that there are two groups of surveys. The standard error is at least the one for common values. Tau
+is estimated by moments: it is the variance of the values of the surveys, minus the contributions of
+sampling and noise, over all numbers.
 """
 
 from __future__ import annotations
@@ -88,7 +95,7 @@ _LONGEST_STEP = 2.0
 """Longest step of a number in the search for the pooled value, in units of its prior spread."""
 
 _LARGEST_TIE = 60.0
-"""Size of a tie parameter beyond which nobody ties, or everybody, to all digits."""
+"""Size of a tie parameter at which the probability of a tie is 0 or 1 to all digits."""
 
 _ROUNDS = 200
 _CLOSE = 1e-10
@@ -104,17 +111,19 @@ class Source:
     Parameters
     ----------
     at : callable
-        From a point, shape (blocks, p), to the residual there, observed less expected, of this
-        shape. And to four matrices by block: the slope of what is expected, the covariance of the
-        residual by sampling as measured, the least that this can be, and that by privacy noise.
+        Function of a point, shape (blocks, p). It returns the residual at this point (observed
+        minus expected, of the same shape) and four matrices by block: the slope of the expected
+        values, the sampling covariance of the residual as measured, a lower bound of this
+        covariance, and the covariance of the residual from privacy noise.
     freedom : ndarray, shape (blocks,)
-        Degrees of freedom with which the sampling covariance is known, infinite if it is given.
+        Degrees of freedom of the estimated sampling covariance, infinite if it is known.
     draws : ndarray, shape (draws, p), or None
-        Public draws of the noise in any block, for its kurtosis; None where it is taken as normal.
+        Public draws of the noise in any block, for its kurtosis; None if the noise is taken as
+        normal.
     weight : float
         Weight of slope and sampling covariance in the averages of one survey.
     _fit : Inference or None
-        The fit that the equations are of, where they are scores of worths.
+        The fit of the equations, if they are scores of worths.
     """
 
     at: Callable[[FloatArray], tuple[FloatArray, ...]]
@@ -124,7 +133,7 @@ class Source:
     _fit: Inference | None = None
 
     def kurtosis(self, rows: FloatArray) -> FloatArray:
-        """Return the excess kurtosis of the noise in combinations of the residual, at least 0."""
+        """Return the excess kurtosis, at least 0, of noise in combinations."""
         if self.draws is None:
             return np.zeros(len(rows))
         squares = (self.draws @ rows.T) ** 2
@@ -134,7 +143,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Equations:
-    """All results at one point, arrays by result and block; of one survey with common matrices."""
+    """Equations of all results at one point, in arrays by result and block.
+
+    Results of one survey have common matrices.
+    """
 
     residual: FloatArray
     slope: FloatArray
@@ -154,15 +166,15 @@ class _Equations:
                 for matrix in (slope, sampling, least)
             )
         if point.shape[1] > 1:
-            # noise on second moments can make what is measured indefinite. Of one survey they are
-            # averaged before they are cut off, as else all that noise took below would add up
+            # noise on second moments can make measured covariances indefinite. Results of one
+            # survey are averaged before they are floored, because raised values would add up
             pairs = zip(sampling[:, 0], least[:, 0], strict=True)
             sampling = np.array([floored(*pair) for pair in pairs])[:, None]
         return cls(residual, slope, sampling, noise, same)
 
     @property
     def apart(self) -> FloatArray:
-        """Covariances D_k of what differs between results."""
+        """Covariances D_k of the errors that differ between results."""
         return self.noise if self.same else self.sampling + self.noise
 
     def combined(self) -> tuple[FloatArray, FloatArray]:
@@ -172,7 +184,7 @@ class _Equations:
         return precision, _inverses((weighted @ self.slope).sum(axis=0)) @ weighted
 
     def moved(self, weights: FloatArray) -> FloatArray:
-        """Return by how much all results together move the pooled value, shape (blocks, p)."""
+        """Return the step of the pooled value by all results, shape (blocks, p)."""
         return np.asarray(np.einsum("kbpq,kbq->bp", weights, self.residual))
 
     def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -190,13 +202,13 @@ class Pooled:
     Parameters
     ----------
     sources : sequence of Source
-        What was pooled.
+        The results that are pooled.
     point : ndarray, shape (blocks, p)
         The pooled value.
     same : bool
         Whether all results are of one survey.
     alone : sequence of Pooled
-        Where surveys have values of their own about a mean, which is pooled: every one by itself.
+        With random effects, the separate value of every survey; the pooled value is their mean.
     """
 
     sources: Sequence[Source] = field(repr=False)
@@ -214,12 +226,12 @@ class Pooled:
 
     @property
     def _own(self) -> FloatArray:
-        """Values of the surveys by themselves, shape (results, blocks, p)."""
+        """Separate values of the surveys, shape (results, blocks, p)."""
         return np.array([survey.point for survey in self.alone])
 
     @property
     def tau(self) -> float | None:
-        """Standard deviation of each number between surveys; None if they have common values."""
+        """Standard deviation between surveys by number; None for common values."""
         if not self.alone:
             return None
         between = self._own.var(axis=0, ddof=1).mean() - _mean_variances(self.single).mean()
@@ -235,7 +247,7 @@ class Pooled:
 
     @cached_property
     def single(self) -> FloatArray:
-        """Covariances that each result would have by itself, shape (results, blocks, p, p)."""
+        """Covariances of each result alone, shape (results, blocks, p, p)."""
         if self.alone:
             return np.array([sum(survey.parts) for survey in self.alone])
         return _through(_inverses(self._here.slope), self._here.sampling + self._here.noise)
@@ -248,7 +260,7 @@ class Pooled:
         return np.asarray(_mean_variances(self._weights @ self._here.slope).mean(axis=1))
 
     def errors(self, rows: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return standard errors of combinations, and the degrees of freedom of their t."""
+        """Return standard errors of combinations and their degrees of freedom."""
         sampling, noise = (_forms(rows, part[blocks]) for part in self.parts)
         total = np.maximum(sampling + noise, 1e-300)
         if self.alone:
@@ -257,7 +269,7 @@ class Pooled:
             total = np.maximum(total, values.var(axis=0, ddof=1) / count)
             return np.sqrt(total), np.full(len(rows), count - 1.0)
         along = np.einsum("rp,krpq->krq", rows, self._weights[:, blocks])
-        # the kurtosis of a sum: those of its parts, by the squares of their shares of variance
+        # the kurtosis of a sum is the sum over parts of kurtosis times squared variance share
         pairs = zip(self.sources, along, strict=True)
         kurtosis = (
             np.array([source.kurtosis(combinations) for source, combinations in pairs])
@@ -265,7 +277,7 @@ class Pooled:
         )
         shares = _forms(along, self._here.sampling[:, blocks]) / total
         freedom = self._known
-        if self.same:  # one sampling error, known as well as by the release that shows it least
+        if self.same:  # one sampling error, with the smallest degrees of freedom of all releases
             shares = (sampling / total)[None]
             freedom = freedom.min(axis=0, keepdims=True)
         lost = (shares**2 / freedom[:, blocks]).sum(axis=0)
@@ -279,7 +291,7 @@ class Pooled:
     def limits(
         self, rows: FloatArray, blocks: IntArray, alpha: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper limits of combinations of one block each, shape (rows, p)."""
+        """Return limits of combinations of one block each, shape (rows, p)."""
         if self._shares is not None:
             return self._tests(rows, *self._shares).limits(np.full(len(rows), alpha))
         value = self.value(rows, blocks)
@@ -288,7 +300,7 @@ class Pooled:
         return value - half, value + half
 
     def pvalues(self, rows: FloatArray, blocks: IntArray, null: float) -> FloatArray:
-        """Return two-sided p-values of the hypotheses that combinations are `null`."""
+        """Return two-sided p-values for the hypotheses that combinations are `null`."""
         if self._shares is not None:
             return self._tests(rows, *self._shares).pvalues(np.full(len(rows), null))
         value = self.value(rows, blocks)
@@ -301,7 +313,7 @@ class Pooled:
 
     @cached_property
     def _shares(self) -> tuple[tuple[Share, ...], ScoreErrors] | None:
-        """What each fit has in worths of common values, and the noise of all; else None."""
+        """Shares of the fits in common worths, and the noise of all; None if none."""
         fits = [source._fit for source in self.sources if source._fit is not None]
         if self.alone or not fits or fits[0].many or not np.isfinite(self.point).all():
             return None
@@ -336,17 +348,17 @@ class Pooled:
     def heterogeneity(self) -> tuple[FloatArray, FloatArray]:
         """Test that all results are about the same value: Q and p-values by block.
 
-        **Null.** Let w_k be the shares of the results, and k_k the largest excess kurtosis that one
-        of the numbers has by the noise of result k. Let a_kj be the shares of this noise in the
-        variances of its standardised errors: the eigenvalues of D_k^-1 times the covariance of the
+        **Null.** Let w_k be the shares of the results, and k_k the largest excess kurtosis of a
+        number from the noise of result k. Let a_kj be the shares of this noise in the variances of
+        the standardised errors of result k: the eigenvalues of D_k^-1 times the covariance of the
         noise. The variance of Q is taken to be 2 df + s, s = sum_k (1 - w_k)^2 k_k sum_j a_kj^2.
-        Normal errors times one random scale have this excess where Q / df is of an F distribution
-        with df and 4 + 2 df (df + 2) / s degrees of freedom.
+        Normal errors times one random scale have this variance if Q / df has an F distribution with
+        df and 4 + 2 df (df + 2) / s degrees of freedom.
         """
         here = self._here
         df = self.freedom
         precision, weights = here.combined()
-        # what the pooled value takes of the residuals is taken off
+        # subtract the contribution of the pooled value to the residuals
         left = here.residual - np.einsum("kbpq,bq->kbp", here.slope, here.moved(weights))
         statistics = np.einsum("kbp,kbpq,kbq->b", left, precision, left)
         rest = (1.0 - _mean_variances(weights @ here.slope)) ** 2
@@ -358,13 +370,13 @@ class Pooled:
         if not self.same:
             sampling = _mean_variances(precision @ here.sampling)
             lost = (rest * sampling**2 / self._known).sum(axis=0)
-        # of one degree of freedom this is the 4 + 6 / k of Student's t
+        # with one degree of freedom this is the 4 + 6 / k of Student's t
         second = _freedom(lost, 3.0 * excess / (df * (df + 2)))
         return statistics, np.asarray(fdtrc(df, second, np.maximum(statistics, 0.0) / df))
 
 
 def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
-    """Return degrees of freedom: the inverse of what is lost, and of 4 + 6 / kurtosis."""
+    """Return degrees of freedom from estimated variances and from the kurtosis."""
     lost = lost + kurtosis / (4.0 * kurtosis + 6.0)
     return np.asarray(1.0 / np.maximum(lost, 1.0 / _MAX_FREEDOM))
 
@@ -406,22 +418,23 @@ def combine(
     Parameters
     ----------
     sources : sequence of Source
-        What is pooled.
+        The results that are pooled.
     start : ndarray, shape (blocks, p)
         A value that depends on no release.
     same : bool
         Whether all results are of one survey.
     spread : float
-        Standard deviation that the numbers are taken to have about `start`, infinite for none.
+        Assumed standard deviation of the numbers about `start`; infinite for no prior.
     random : bool
-        Whether surveys have values of their own about a mean, which is then pooled.
+        Whether surveys have random values about a mean, which is then estimated.
 
     Notes
     -----
-    Equations that noise has carried beyond what answers can give have no finite solution, so a
-    ridge, the precision of the prior, is added, and its bias taken off again as in a fit of one
-    release (:func:`privrank.bradley_terry.estimate.estimate`): once more, now towards the first
-    solution. Weights are those at the solution before.
+    If noise moves the scores outside the range of possible data, the equations have no finite
+    solution. Therefore a ridge, the precision of the prior, is added. Its bias is then removed by
+    the method of a single fit (:func:`privrank.bradley_terry.estimate.estimate`): the equations are
+    solved again, with the ridge towards the first solution. Each step uses the weights at the
+    previous solution.
     """
     if random:
         alone = [combine([source], start, same=False, spread=spread) for source in sources]
@@ -438,10 +451,10 @@ def _solve(
     at: Callable[[FloatArray], _Equations], start: FloatArray, anchor: FloatArray, spread: float
 ) -> FloatArray:
     """Solve the pooled equations with the weights at the start and a ridge towards an anchor."""
-    # Newton's method on equations whose weights stay where they are
+    # Newton's method with fixed weights
     there = at(start)
     _, weights = there.combined()
-    # the ridge counts against the whole error, sampling included
+    # the ridge is relative to the whole error, including sampling error
     shrink = spread**-2.0 * sum(there.split(weights))
     point = start
     for _ in range(_ROUNDS):
@@ -458,11 +471,11 @@ def _solve(
 
 
 def worth_source(inference: Inference) -> Source:
-    """Return a fit's noisy scores as equations of the worths' orthonormal contrasts.
+    """Return noisy scores as equations for orthonormal contrasts of the worths.
 
-    Of the fit itself nothing is used but the release. With pair counts as they were released, also
-    where noise has put them below 0, the scores are unbiased at the true worths. What respondents'
-    responses add, and what noise there is on the worths of objective perturbation, counts as noise.
+    The equations use the release and not the fitted values. With the pair counts as released, even
+    if noise made them negative, the scores are unbiased at the true worths. Randomised response of
+    respondents and the noise on worths from objective perturbation are included in the noise.
     """
     facts = inference.equations
     release = inference.release
@@ -472,7 +485,7 @@ def worth_source(inference: Inference) -> Source:
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
         b = _at_worths(facts, basis.T @ point[0])
-        # what the counts, as released, lead to expect at these worths, and what was scored
+        # expected scores at these worths, by the released counts, and observed scores
         mean = facts.function.mean(linear.predict(b))
         residual = facts.score - linear.scores(facts.by_edge(facts.released) * mean)
         slope = facts.information(b)
@@ -481,7 +494,7 @@ def worth_source(inference: Inference) -> Source:
             hessian = slope + ridge_product(inference.fitted.ridge, linear.identity)
             noise = noise + release.parts[WORTHS].noise_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
-        # how ties go with net wins is not measured, but bounded in the covariance
+        # the covariance of ties with net wins is not measured but bounded
         moments = None if facts.tied else single_contrasts(facts, release, b)
         if moments is not None:
             measured = moments.measured
@@ -500,7 +513,7 @@ def worth_source(inference: Inference) -> Source:
 
 
 def _apart(noise: FloatArray, k: int) -> FloatArray:
-    """Return draws in another order, so that those of several results are independent."""
+    """Return draws in random order, to make draws of several results independent."""
     return noise[public_generator("pooled noise", k).permutation(len(noise))]
 
 
@@ -510,7 +523,10 @@ def _at_worths(facts: ScoreEquations, worths: FloatArray) -> FloatArray:
 
 
 def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
-    """Return the tie parameter at which ties are as many as released, given the worths."""
+    """Return the tie parameter that matches the released number of ties.
+
+    The worths are given.
+    """
 
     def beyond(tie: float) -> float:
         mean = facts.function.mean(facts.linear.predict(np.append(worths, tie)))
@@ -522,7 +538,7 @@ def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
 
 
 def _beside_ties(basis: FloatArray, facts: ScoreEquations, slope: FloatArray) -> FloatArray:
-    """Return contrasts of the scores that a tie parameter, if there is one, does not move."""
+    """Return contrasts of scores that do not depend on a tie parameter, if any."""
     if not facts.tied:
         return basis
     alone = slope[:-1, -1:] / max(float(slope[-1, -1]), 1e-300)
@@ -536,12 +552,14 @@ def _means(
     noise: FloatArray | float,
     draws: FloatArray | None,
 ) -> Source:
-    """Return means of values between 0 and `largest`, each a block of its own.
+    """Return the source for means of values between 0 and `largest`.
 
-    **Statistic.** Such a mean s of n units has at most the variance s (b - s) / n, b the largest
-    (Bhatia and Davis); a fraction, which has b = 1, has just that. It is taken at the mean of n + 4
-    values, two more at either end (Agresti and Coull 1998), as Wald's intervals need it near 0 and
-    b.
+    Each mean is a block.
+
+    **Statistic.** The variance of a mean s of n values between 0 and b is at most s (b - s) / n
+    (Bhatia and Davis). For a fraction, b = 1 and the variance equals this bound. The bound is
+    evaluated at the mean of n + 4 values, with two values added at each end (Agresti and Coull
+    1998), because Wald intervals need this correction close to 0 and b.
     """
     shape = (len(values), 1, 1)
 
@@ -556,19 +574,19 @@ def _means(
 
 
 def fraction_source(stated: NoisyVotes) -> Source:
-    """Return the pair fractions, the first of two items of the list before the second."""
+    """Return the source for fractions that rank the first item before the second."""
     assert stated.fractions is not None
     values = stated.fractions[np.triu_indices(len(stated.fractions), 1)]
     return _means(values, 1.0, stated.units, stated.noise_sd**2, _draws(stated.noise, 1))
 
 
 def score_source(stated: NoisyVotes) -> Source:
-    """Return the Borda scores."""
+    """Return the source for Borda scores."""
     m = len(stated.scores)
     noise = stated.noise
     summed = 1 if stated.fractions is None else m - 1
     if isinstance(noise, PermutohedronNoise):
-        # of one shape at every scale: draws take seconds where items are many, and sites share them
+        # the shape is the same at every scale: draws take seconds for many items, and are shared
         noise = PermutohedronNoise(noise.items, 2.0**-10, 1)
     errors = stated.score_errors("sample")
     return _means(stated.scores, m - 1.0, stated.units, errors**2, _draws(noise, summed))
@@ -576,7 +594,10 @@ def score_source(stated: NoisyVotes) -> Source:
 
 @lru_cache(maxsize=16)
 def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
-    """Return public draws of the noise of one number, the sum of so many, whatever their scale."""
+    """Return public draws of the noise of one number, a sum of `summed` terms.
+
+    The scale of the noise does not matter for the kurtosis.
+    """
     size = (_DRAWS, noise.items if isinstance(noise, PermutohedronNoise) else summed)
     generator = public_generator("pooled votes", summed)
     drawn = np.asarray(simulated(noise, size, generator), dtype=np.float64)

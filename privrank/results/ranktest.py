@@ -33,7 +33,7 @@ from privrank.util.checks import check_count, is_number
 
 _COLUMNS = {
     "statistic": tables.Column("statistic", "{:z.4f}".format),
-    "threshold": tables.Column("threshold", "{:z.4f}".format, "none"),
+    "threshold": tables.Column("threshold", "{:z.4f}".format),
     "pvalue": tables.Column("p-value", tables.pvalue_cell),
     "reject": DECISIONS,
 }
@@ -47,11 +47,11 @@ class RankTestResult(Result):
     Parameters
     ----------
     release : Release
-        What the mechanism let out.
+        The output of the private mechanism.
     test : str
-        The test, as ``"UniformityTest"``.
+        Name of the test, for example ``"UniformityTest"``.
     method : str
-        The method of the test that was asked for.
+        Requested method of the test.
     alpha : float
         Significance level.
     hypotheses : tuple of two str
@@ -59,23 +59,23 @@ class RankTestResult(Result):
     pvalue : float or None
         The p-value; None when one random bit was released.
     threshold : float or None
-        Least statistic that is rejected at `alpha`, in the statistic's own unit; None when one
+        Smallest statistic that is rejected at `alpha`, in the unit of the statistic; None when one
         random bit was released, or when no value is rejected.
     draws : int or None
         Monte Carlo draws behind the p-value; None when the null distribution is exact.
     notes : tuple of str
-        What else to know of the method.
+        Additional notes on the method.
     asked : Statistic or RandomBit
-        What was released, as public numbers define it.
+        Definition of the released statistic or bit by public numbers.
     null_model : NullModel
-        What is tested.
+        Model under H0.
     settings : mapping
-        Other arguments of the fit that the archive has to keep.
+        Other arguments of the fit, for the archive.
 
     See Also
     --------
-    privrank.UniformityTest : Whether all answers are equally likely.
-    privrank.IdentityTest : Whether they have given probabilities.
+    privrank.UniformityTest : Test that all answers are equally likely.
+    privrank.IdentityTest : Test that answers have given probabilities.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class RankTestResult(Result):
 
     @property
     def statistic(self) -> float | None:
-        """The noisy statistic, in its own unit; None when one random bit was released.
+        """Noisy statistic in its own unit; None when one random bit was released.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class RankTestResult(Result):
 
     @property
     def pvalue_error(self) -> float | None:
-        """Standard error of the p-value from finitely many null draws; 0 for an exact null.
+        """Monte Carlo standard error of the p-value; 0 for an exact null.
 
         Examples
         --------
@@ -162,12 +162,12 @@ class RankTestResult(Result):
         return math.sqrt(self.pvalue * (1.0 - self.pvalue) / self.draws)
 
     def null(self) -> Null:
-        """Return the distribution of the statistic under H0, before noise, in lattice steps.
+        """Return the null distribution before noise, in lattice steps.
 
         Raises
         ------
         ValueError
-            If the method released one random bit, which has none.
+            If the method released one random bit, which has no null distribution.
 
         Examples
         --------
@@ -184,14 +184,14 @@ class RankTestResult(Result):
 
     @property
     def boundary(self) -> float | None:
-        """The public random number in [-1/2, 1/2) that decided at the boundary; None without one.
+        """Public random number in [-1/2, 1/2) for the boundary; None without one.
 
         With U this number and R the released statistic, the p-value is P(> R) + (1/2 - U) P(= R)
-        under H0, noise included. Who declines a lot reads the p-value at U = -1/2.
+        under H0, noise included. For a p-value without randomisation, use U = -1/2.
 
         Examples
         --------
-        None of a table of draws; a test of two categories has one:
+        It is None for a simulated null; a test of two categories has such a number:
 
         >>> print(result.boundary)
         None
@@ -204,15 +204,15 @@ class RankTestResult(Result):
 
     @property
     def _distance(self) -> ReleasedPart | None:
-        """The released total variation distance of the shares from H0."""
+        """The released total variation distance of the shares from H0, if any."""
         measured = isinstance(self.asked, Statistic) and self.asked.distance
         return self._part if measured else self.release.parts.get(EFFECT)
 
     @property
     def effect(self) -> float | None:
-        """The total variation distance from H0, less what the scatter of a sample adds to it.
+        """Total variation distance from H0, corrected for sampling error.
 
-        None unless the statistic estimates it, or an effect was released beside it.
+        It is None unless the statistic estimates this distance, or an effect was released as well.
 
         Examples
         --------
@@ -228,8 +228,8 @@ class RankTestResult(Result):
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the total variation distance from H0.
 
-        It holds 0 exactly if the test does not reject at this level; with a one-sided alternative,
-        of which a distance knows nothing, the interval stands alone.
+        The interval contains 0 if and only if the test does not reject at this level. With a
+        one-sided alternative this need not be so, because a distance has no direction.
 
         Parameters
         ----------
@@ -239,12 +239,13 @@ class RankTestResult(Result):
         Returns
         -------
         low, high : float
-            A lower end that is 0 but excluded is the least positive number.
+            Limits of the interval. If the lower end is 0 but excluded, `low` is the smallest
+            positive number.
 
         Raises
         ------
         ValueError
-            Unless that distance was released, by ``"tv"`` or with an `effect_epsilon`.
+            If no distance was released: it needs ``method="tv"`` or an `effect_epsilon`.
 
         Examples
         --------
@@ -270,7 +271,7 @@ class RankTestResult(Result):
         )
         if "alternative" in self.release.plan.settings:
             return interval
-        # the interval holds 0 exactly if the test at this level does not reject
+        # the interval contains 0 if and only if the test at this level does not reject
         return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
 
     @cached_result
@@ -278,7 +279,7 @@ class RankTestResult(Result):
         return None if self._distance is None or self.pvalue is None else self.conf_int()
 
     def _findings(self, details: bool) -> list[str]:
-        """Return what the test decides, and the power of its method."""
+        """Return notes on the hypotheses, the decision and the method."""
         null, alternative = self.hypotheses
         return [
             *said("hypotheses", null=null, alternative=alternative),
@@ -289,7 +290,7 @@ class RankTestResult(Result):
         ]
 
     def _distance_notes(self) -> list[str]:
-        """Return the estimate of the distance from H0 with its interval."""
+        """Return a note with the distance from H0 and its interval."""
         interval = self._interval()
         if interval is None:
             return []
@@ -304,24 +305,26 @@ class RankTestResult(Result):
         )
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 400) -> DetectableEffect:
-        """Return the smallest effect that this design detects, by simulation of public numbers.
+        """Return the smallest effect that this design detects, by simulation.
+
+        The simulation uses public numbers only.
 
         Parameters
         ----------
         power : float, default 0.9
-            Probability of rejection at level `alpha` that is wanted; above `alpha`.
+            Required power at level `alpha`; above `alpha`.
         replicates : int, default 400
             Simulated data sets per effect.
 
         Returns
         -------
         DetectableEffect
-            Of rankings, the Mallows model with the largest phi; of choices, half of the categories
-            more likely than the others.
+            For rankings, the Mallows model with the largest detectable phi; for choices, a
+            distribution in which half of the categories are more likely than the others.
 
         See Also
         --------
-        privrank.power.UniformityPower : The same before there are data.
+        privrank.power.UniformityPower : Power of a planned test.
 
         Examples
         --------
@@ -341,7 +344,7 @@ class RankTestResult(Result):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row: statistic, threshold, p-value and its error, decision, effect.
+        """Return one row with the statistic, p-value, decision and effect.
 
         Examples
         --------
@@ -365,9 +368,7 @@ class RankTestResult(Result):
         if isinstance(self.asked, RandomBit):
             null = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
-        shown = self.to_frame().dropna(axis="columns").drop(columns="threshold", errors="ignore")
-        if details and self.pvalue is not None:
-            shown = shown.assign(threshold=self.threshold)
+        shown = self.to_frame().dropna(axis="columns")
         known_null = ["null"] if self.test == "IdentityTest" else []
         return tables.laid_out(
             shown.set_axis([tables.statistic_words(release.mechanism)]),
@@ -391,7 +392,7 @@ class RankTestResult(Result):
         )
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the null distribution of the noisy statistic, the threshold and the released value.
+        """Plot the null distribution with the threshold and released statistic.
 
         Raises
         ------
@@ -449,13 +450,14 @@ def read_test(
     notes: tuple[str, ...] = (),
     **public: Any,
 ) -> RankTestResult:
-    """Return what a released statistic says: post-processing.
+    """Return the result of a test from its release, by post-processing.
 
-    Given the null distribution, if the caller has it already, does not compute it again; nor, where
-    it is none that is known exactly, given the `simulation` of before. An observation that H0 rules
-    out has the least p-value there is: 0 under an exact null, else 1 / (draws + 1), as if the
-    statistic were beyond all draws. H0 gives that event probability 0, so no level is spent.
-    `notes` go below what the statistic declares about its power.
+    The null distribution is not computed again if the caller passes it. A simulated null is not
+    drawn again if the caller passes the `simulation` of an archive. An observation that is
+    impossible under H0 has the smallest possible p-value: 0 under an exact null and 1 / (draws + 1)
+    under a simulated null, the same as a statistic beyond all draws. Such an observation has
+    probability 0 under H0, so the size of the test does not change. `notes` are appended to the
+    notes of the statistic on its power.
     """
     pvalue = threshold = used = None
     if isinstance(query, Statistic):
@@ -466,7 +468,7 @@ def read_test(
         if null.draws == 0 and simulation is not None:
             pvalue, threshold, used = _simulated(release, alpha, **simulation)
         else:
-            # without a public random number the p-value is P(>= statistic): that of U = -1/2
+            # without a public random number the p-value is P(>= statistic), as for U = -1/2
             drawn = release.parts.get(BOUNDARY)
             lot = -0.5 if drawn is None else float(drawn.values[0] * drawn.step)
             least = null.threshold(alpha, part.laplace, lot)
@@ -490,13 +492,13 @@ def read_test(
 def _simulated(
     release: Release, alpha: float, *, pvalue: Any, threshold: Any, draws: Any
 ) -> tuple[float, float | None, int]:
-    """Return what an archive says of a simulated null distribution; refuse what none can give.
+    """Return archived numbers of a simulated null; raise if they are impossible.
 
-    No p-value is below 1 / (draws + 1), so that there is a threshold if and only if that is at most
-    alpha. The statistic reaches it if and only if the p-value is at most alpha.
+    No p-value is below 1 / (draws + 1), so there is a threshold if and only if 1 / (draws + 1) is
+    at most alpha. The statistic reaches the threshold if and only if the p-value is at most alpha.
     """
     part = release.parts[STATISTIC]
-    # room for the rounding of numbers that went through text
+    # tolerance for rounding of numbers that were written as text
     least = 1.0 / (check_count("draws", draws, low=19) + 1)
     lowest = least * (1.0 - 1e-9)
     room = least * 1e-9
@@ -504,7 +506,7 @@ def _simulated(
     if threshold is None:
         fine = fine and least > alpha - room
     else:
-        steps = round(threshold / part.step)  # which no text, infinity or NaN has
+        steps = round(threshold / part.step)  # texts, infinity and NaN fail here
         fine = fine and least < alpha + room and math.isclose(threshold, steps * part.step)
         beyond = bool(part.values[0] >= steps) or bool(impossible(release))
         fine = fine and abs(steps) < 2**53 and beyond == (pvalue <= alpha)

@@ -1,4 +1,4 @@
-"""Rows first, rendering last: a table as text, HTML, LaTeX, Markdown, CSV and a data frame."""
+"""Tables as text, HTML, LaTeX, Markdown, CSV and data frames."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ import pandas as pd
 
 from privrank.util.arrays import immutable
 
-# What is printed in place of a number that a release does not identify.
+# Printed text for a number that a release does not identify.
 UNIDENTIFIED = "not identified"
 
-# Statistics whose names, as releases and ledgers keep them, are not the words that are shown.
+# Shown names of statistics whose names in releases and ledgers differ.
 _STATISTICS = {
     "Borda and residual norm": "mean ranks and residuals",
     "capped Borda norm": "mean ranks, capped",
     "Borda norm": "mean ranks",
 }
 
-# Letters that a column of numbers takes in text at least.
+# Minimum width of a column of numbers in text, in letters.
 _MIN_WIDTH = 7
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
-# What stands in LaTeX for characters it would act upon.
+# LaTeX commands for characters with a special meaning in LaTeX.
 _LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {c: f"${c}$" for c in "<>|"}
@@ -47,18 +47,18 @@ def _environment() -> Any:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page or table by its template, the text in it escaped."""
+    """Return a page or table from its template, with text escaped."""
     return str(_environment().get_template(template).render(**values))
 
 
 def statistic_words(name: str | None) -> str:
-    """Return what a reader is shown for the name of a statistic; any other name as it is."""
+    """Return the shown name of a statistic; other names are unchanged."""
     return _STATISTICS.get(name or "", name or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its heading, how values are printed, and what stands for none."""
+    """A column of a table: heading, format of values, text for missing values."""
 
     heading: str
     printed: Callable[[Any], str] = "{:z.3f}".format
@@ -67,7 +67,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Sentences below a table, in the order of its notes: one note each but for warnings."""
+    """Sentences below a table, by the note they belong to."""
 
     estimates: Sequence[str] = ()
     tests: Sequence[str] = ()
@@ -75,7 +75,7 @@ class Notes:
     privacy: Sequence[str] = ()
 
     def paragraphs(self) -> list[str]:
-        """Return one note for each of the parts that has sentences."""
+        """Return one note for each nonempty part."""
         parts = (self.estimates, self.tests, self.assumptions, self.privacy)
         return [" ".join(part) for part in parts if part]
 
@@ -87,7 +87,7 @@ RANKS = Column("rank", str, UNIDENTIFIED)
 def interval_columns(
     alpha: float, limit: Callable[[Any], str] = "{:z.3f}".format
 ) -> dict[str, Column]:
-    """Return the columns of the limits of an interval, with the headings of statsmodels."""
+    """Return the columns of interval limits, with the headings of statsmodels."""
     return {
         "lower": Column(f"[{alpha / 2:.3g}", limit),
         "upper": Column(f"{1 - alpha / 2:.4g}]", limit),
@@ -95,9 +95,9 @@ def interval_columns(
 
 
 def fit_columns(estimate: str, alpha: float, **own: Column) -> dict[str, Column]:
-    """Return the columns of an estimate of this name with its errors, p-value and interval.
+    """Return the columns of an estimate, its errors, p-value and interval.
 
-    Given also the columns that are another table's `own`, which replace those of the same name.
+    Columns in `own` replace the columns of the same name.
     """
     return {
         estimate: Column(
@@ -123,7 +123,10 @@ def laid_out(
     notes: Notes,
     cautions: Sequence[str] = (),
 ) -> Table:
-    """Return the columns that a frame has of these as a table, below its notes the cautions."""
+    """Return a frame as a table, with warnings after its other notes.
+
+    Columns that the frame does not have are left out.
+    """
     shown = {name: column for name, column in columns.items() if name in frame}
     cells = [
         [column.missing if pd.isna(value) else column.printed(value) for value in frame[name]]
@@ -140,7 +143,7 @@ def laid_out(
 
 
 def rank_ranges(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return the rank sets of a frame, or its ranks, as they are printed; missing without one."""
+    """Return the printed rank sets or ranks of a frame; missing if none."""
     ends = frame[["rank_lower", "rank_upper"] if "rank_lower" in frame else ["rank", "rank"]]
     ranges = [
         f"{low:.0f}" if low == high else f"{low:.0f}-{high:.0f}"
@@ -150,9 +153,10 @@ def rank_ranges(frame: pd.DataFrame) -> pd.Series[Any]:
 
 
 def joined(cautions: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return the sentences about several results, each once, and of which if not of all.
+    """Return the sentences about several results, each once.
 
-    Given the name of each result with its sentences.
+    A sentence that does not concern all results begins with the names of its results. The
+    argument has the name of each result with its sentences.
     """
     named: dict[str, list[str]] = {}
     for name, sentences in cautions:
@@ -165,12 +169,12 @@ def joined(cautions: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 
 
 def pvalue_cell(value: float) -> str:
-    """Return a p-value as it is printed in a table, where none is 0."""
+    """Return a p-value in the format of tables, never as 0."""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def format_pvalue(value: float) -> str:
-    """Return a p-value as it is printed in a sentence."""
+    """Return a p-value in the format of sentences."""
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
@@ -190,11 +194,11 @@ class Table:
     rows : tuple of tuple of str
         Row label, then cells.
     notes : tuple of str
-        Notes below the rows, which are numbered where they are printed.
+        Notes below the rows; printed notes are numbered.
     rule : int
         Rows above a rule; 0 for none.
     cautions : tuple of str
-        Those of the notes that limit what the rows say, which formats of rows alone have, too.
+        Notes that are warnings or limitations; formats without other notes include them.
 
     See Also
     --------
@@ -220,7 +224,7 @@ class Table:
 
     @property
     def facts(self) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-        """The header in two columns: facts that stand side by side.
+        """The header in two columns of facts.
 
         Examples
         --------
@@ -259,10 +263,10 @@ class Table:
         return "\n".join([*title, *header, *rows, *notes])
 
     def _text_widths(self, lines: Sequence[Sequence[str]]) -> list[int]:
-        """Return the widths of the columns: those of the cells, and what the facts need."""
+        """Return the widths of the columns of cells and of facts."""
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
         widths[1:] = [max(width, _MIN_WIDTH) + 1 for width in widths[1:]]
-        # the facts are stretched to the width of the rows, or the first column to that of the facts
+        # stretch the facts to the width of the rows, or the first column to the width of the facts
         facts = sum(self._fact_widths()) + 6 - (sum(widths) + len(widths))
         widths[0] += max(0, facts)
         return widths
@@ -273,7 +277,7 @@ class Table:
         return [max(map(_width, column)) for column in zip(*cells, strict=True)]
 
     def _text_facts(self, width: int) -> list[str]:
-        """Return the facts in lines of this width, which half of the free space divides."""
+        """Return the facts in lines of the given width."""
         first, value, second, _ = widths = self._fact_widths()
         value += max(width - 5 - sum(widths), 0) // 2
         last = width - 5 - first - value - second
@@ -283,7 +287,7 @@ class Table:
         ]
 
     def as_html(self) -> str:
-        """Return HTML tables with escaped cells and notes, each table in a box that scrolls.
+        """Return HTML tables with escaped text, each in a box that scrolls.
 
         Examples
         --------
@@ -293,10 +297,11 @@ class Table:
         return render("table.html", table=self)
 
     def as_latex(self) -> str:
-        """Return a LaTeX table no wider than a line and no higher than a page, text escaped.
+        """Return a LaTeX table that fits on a page, with escaped text.
 
-        A table that is larger is set in smaller type (booktabs, adjustbox); facts are a note.
-        ``summary_col(..., rows=...)`` sets those rows that are wanted.
+        A table that is wider than a line or higher than a page is set in smaller type (packages
+        booktabs and adjustbox). Facts are set as a note. To select rows, use ``summary_col(...,
+        rows=...)``.
 
         Examples
         --------
@@ -322,10 +327,10 @@ class Table:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the rows as a data frame, cells as they are printed.
+        """Return the rows as a data frame of printed cells.
 
-        The numbers themselves are in ``to_frame()`` and ``tidy()`` of the results, and here as
-        there ``attrs["warnings"]`` lists what limits them.
+        For unrounded numbers, use ``to_frame()`` and ``tidy()`` of the results. In all these frames
+        ``attrs["warnings"]`` lists the warnings.
 
         Examples
         --------
@@ -340,7 +345,7 @@ class Table:
         return frame
 
     def as_markdown(self) -> str:
-        """Return Markdown: the facts and the rows as pipe tables, all text escaped.
+        """Return the facts and the rows as Markdown pipe tables, with escaped text.
 
         Examples
         --------
@@ -359,7 +364,7 @@ class Table:
         return ["Notes:", *numbered] if numbered else []
 
     def as_csv(self) -> str:
-        """Return the rows as comma-separated values, then a row for each note that limits them.
+        """Return the rows as comma-separated values, then a row for each warning.
 
         Examples
         --------
@@ -376,7 +381,7 @@ class Table:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the width of a text in columns of a terminal."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
@@ -393,30 +398,30 @@ def _right(text: str, width: int) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Return text that Markdown shows as it is, on one line."""
+    """Return text on one line, escaped for Markdown."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
 def _pipes(rows: Sequence[Sequence[str]], rule: str) -> str:
-    """Return rows as a pipe table, the first as its head."""
+    """Return rows as a pipe table, with the first row as header."""
     lines = [[_markdown(cell) for cell in row] for row in rows]
     lines.insert(1, ["---", *[rule] * (len(rows[0]) - 1)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _latex(text: str) -> str:
-    """Return text with every character LaTeX would act upon escaped."""
+    """Return text with special characters escaped for LaTeX."""
     return text.translate(_LATEX)
 
 
 def _latex_cell(text: str) -> str:
-    """Return an escaped cell, with the signs of negative numbers and ranges as they are set."""
+    """Return an escaped cell with typographic minus signs and ranges."""
     if re.fullmatch(r"\d+-\d+", text):
         return text.replace("-", "--")
     return re.sub(r"^(\(?)-(?=[\d.i])", r"\1$-$", _latex(text))
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    # after the end of a row a star or a bracket would be read as a part of it
+    # LaTeX would read a star or a bracket after the end of a row as an argument
     start = "{}" if cells[0].startswith(("[", "*")) else ""
     return start + " & ".join(map(_latex_cell, cells)) + r" \\"

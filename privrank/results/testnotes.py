@@ -1,4 +1,4 @@
-"""Sentences of the summaries of tests: what was found, and what a statistic cannot see."""
+"""Sentences of summaries of tests: decisions, p-values and power."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privrank.results.claims import percent, said
 from privrank.results.guarantee import NoiseWords
 from privrank.results.tables import Column, statistic_words
 
-# The sentence for each thing that a statistic declares it cannot detect.
+# The sentence for each kind of departure against which a statistic has little or no power.
 BLINDNESS: dict[Blindness, str] = {
     "single category": "This method has little power against a deviation in a single category; "
     "method='auto' has.",
@@ -69,14 +69,14 @@ BLINDNESS: dict[Blindness, str] = {
     "two answers of a respondent are not exchangeable.",
 }
 
-# The column of what a test decides.
+# The column of decisions.
 DECISIONS = Column("decision", {True: "reject H0", False: "do not reject"}.__getitem__)
 
 
 def noise_of(release: Release, details: bool) -> NoiseWords:
-    """Return the noise of a test of one sample, its statistic in details, and its scale."""
+    """Return the noise, statistic (in details) and scale of a one-sample test."""
     part = release.parts.get(STATISTIC)
-    # the row of the table is named by the statistic
+    # the row of the table already has the name of the statistic
     statistic = statistic_words(release.mechanism) if details else ""
     if release.local:
         gain = release.plan.number(GAIN)
@@ -89,7 +89,7 @@ def noise_of(release: Release, details: bool) -> NoiseWords:
 
 
 def _drawn_notes(release: Release) -> list[str]:
-    """Return what a p-value accounts for, and what was drawn, so that it is one of many."""
+    """Return notes on random draws and on what the p-value accounts for."""
     sample = release.sample
     by_lot = sample.unit == "respondent" and sample.max_rows > 1
     if release.source == "none":
@@ -99,9 +99,9 @@ def _drawn_notes(release: Release) -> list[str]:
 
 
 def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
-    """Return what any test decides, and what its p-value accounts for.
+    """Return notes on the decision of a test and on its p-value.
 
-    Given the key of what is said if H0 is not rejected.
+    `evidence` is the key of the sentence for tests that do not reject H0.
     """
     level = percent(result.alpha)
     key = "rejected" if result.reject else "not rejected"
@@ -122,7 +122,10 @@ def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
 
 
 def interval_text(low: float, high: float, least: float = 0.0005) -> str:
-    """Return a confidence interval; a lower end below `least` counts as 0, which is excluded."""
+    """Return an interval as text, with a lower end below `least` shown as 0.
+
+    An open bracket shows that 0 is excluded.
+    """
     if low < least:
         return f"{'(' if low > 0 else '['}0, {high:.3f}]"
     return f"[{low:.3f}, {high:.3f}]"
@@ -138,11 +141,11 @@ def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
 def power_notes(
     statistic: Statistic | RandomBit | Comparison, sample: Sample, attainable: bool
 ) -> tuple[str, ...]:
-    """Return what a statistic declares about its power, and nothing that it does not declare.
+    """Return the notes on power that a statistic declares.
 
-    No consistency is claimed where no value of the statistic is rejected (not `attainable`), where
-    what respondents left open was drawn from H0, or where the null hypothesis was estimated from a
-    fixed number of answers.
+    Consistency is not claimed in three cases: no value of the statistic is rejected (not
+    `attainable`), missing parts of answers were drawn from H0, or the null hypothesis was estimated
+    from a fixed number of answers.
     """
     m = len(sample.items)
     notes = [
@@ -156,16 +159,19 @@ def power_notes(
 
 
 def is_beside_null(sample: Sample) -> bool:
-    """Return whether the second sample are the answers behind a null hypothesis."""
+    """Return whether the second sample consists of the answers behind H0."""
     return tuple(name for name, _ in sample.groups) == BESIDE_NULL and not sample.group_column
 
 
 def impossible(release: Release) -> int:
-    """Return the number of observations that H0 rules out, where a release without noise has it."""
+    """Return the number of observations that are impossible under H0.
+
+    Only a release without noise has this number; it is 0 for all others.
+    """
     return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
 
 
 def against_null(release: Release) -> tuple[str, ...]:
-    """Return how many observations H0 rules out, where there are any."""
+    """Return a note on observations that are impossible under H0, if any."""
     count = impossible(release)
     return tuple(said("ruled out", count, count=count, nobs=release.sample.nobs))

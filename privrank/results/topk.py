@@ -39,9 +39,10 @@ def equal_variances(
 ) -> FloatArray:
     """Return the variances of differences of estimates of independent answers, shape (m, m).
 
-    Those are half net wins over `scale`. With all items equal the net wins of i and j have
-    variances d_i, d_j and covariance -n_ij, given as `met`, shape (m, m). The head-to-head term
-    makes the difference of two equal degrees d vary by 2 d + 2 n_ij, not 2 d.
+    The estimates are half the net wins divided by `scale`. If all items are equal, the net wins of
+    i and j have variances d_i and d_j and covariance -n_ij, with n_ij given as `met`, shape (m, m).
+    Because of this covariance, the difference of two net wins of equal degree d has variance 2 d +
+    2 n_ij, not 2 d.
     """
     inverse = 1.0 / scale
     added = _responses(facts)
@@ -51,9 +52,10 @@ def equal_variances(
 
 
 def most_met(facts: ScoreEquations, design: Design, degrees: FloatArray) -> FloatArray:
-    """Return how often two items were compared, or where that is not known how often at most.
+    """Return the number of comparisons of each pair, or an upper bound.
 
-    No more often than either of them was, nor than respondents have answers to one pair.
+    The bound is used if the numbers are not known: a pair is compared at most as often as either
+    item, and at most as often as respondents may answer one pair.
     """
     if facts.matching is None:
         return facts.pairs.table(facts.items)
@@ -62,13 +64,13 @@ def most_met(facts: ScoreEquations, design: Design, degrees: FloatArray) -> Floa
 
 
 def _responses(facts: ScoreEquations) -> FloatArray:
-    """Return what randomised responses add to the variances of pairs' scores, shape (m, m)."""
+    """Return the variances of pair scores from randomised response, shape (m, m)."""
     if not len(facts.response):
         return np.zeros((facts.items, facts.items))
     return replace(facts.pairs, count=facts.response).table(facts.items)
 
 
-# How far an item's chances against strong and weak opponents are supposed to lie apart
+# Assumed spread of an item's probabilities to win against strong and weak opponents
 TYPICAL_SPREAD = 0.5
 
 
@@ -77,36 +79,36 @@ TYPICAL_SPREAD = 0.5
 class TopKResult(Result):
     """Results of a private top-k selection.
 
-    `params` are win rates tau: the share of its comparisons that an item is expected to win against
-    the opponents it met. Where opponents were unequal that is no order of worths. Or they are net
-    wins, wins less losses, where items are ranked by these.
+    `params` are win rates tau: the expected share of its comparisons that an item wins against the
+    opponents it met. If items met different opponents, the order of win rates need not be the order
+    of worths. If items are ranked by net wins (wins minus losses), `params` are net wins.
 
     Parameters
     ----------
     release : Release
-        What the mechanism let out.
+        The output of the private mechanism.
     k : int
         Size of the set, fixed in advance.
     alpha : float
         Significance level of intervals and rank sets.
     target : {"win rate", "net wins"}
-        What items are ranked by.
+        The quantity by which items are ranked.
     estimate : ndarray, shape (m,)
-        Estimated win rates, which noise can carry beyond 0 and 1. For net wins these are what would
-        be the win rates if all items had been compared equally often.
+        Estimated win rates, which can lie outside [0, 1] because of the noise. For net wins, the
+        win rates that would follow if all items had been compared equally often.
     degrees : ndarray, shape (m,)
-        Comparisons per item: public, assumed or released, of the last at least four standard
-        deviations of their noise.
+        Comparisons per item: public, assumed or released. Released numbers are at least four
+        standard deviations of their noise.
     scale : ndarray, shape (m,)
-        What half the net wins are divided by.
+        Divisor of half the net wins.
     effects : ndarray, shape (m, m)
-        Variances of estimates, on the diagonal, and of their differences, over those of independent
-        answers; infinite where nothing is identified.
+        Variances of estimates (on the diagonal) and of their differences, divided by the variances
+        for independent answers; infinite where nothing is identified.
 
     See Also
     --------
     privrank.PrivateTopK : The model.
-    privrank.BTLResult : Worths, where opponents were unequal.
+    privrank.BTLResult : Worths, for items that met different opponents.
 
     Examples
     --------
@@ -134,7 +136,7 @@ class TopKResult(Result):
 
     @cached_result
     def _places(self) -> IntArray:
-        """Return item positions, best first; equal counts are ordered by the release's coin."""
+        """Return item positions, best first, with ties in the release's random order."""
         return readonly_copy(
             np.lexsort((np.argsort(self.release.tie_break), -self.estimate)), np.int64
         )
@@ -145,7 +147,7 @@ class TopKResult(Result):
 
     @cached_result
     def _known(self) -> BoolArray:
-        """Return which items have comparisons beyond the noise on their number."""
+        """Return which items have more comparisons than the noise explains."""
         return readonly_copy(np.isfinite(np.diag(self.effects)), np.bool_)
 
     @property
@@ -157,12 +159,13 @@ class TopKResult(Result):
         return 2.0 * self.scale * (estimate - 0.5) if self._by_net else estimate
 
     def _noise_weights(self, estimate: float | FloatArray) -> FloatArray:
-        """Return what the noise of one number weighs in these estimates, in lattice steps.
+        """Return the weights of one noisy number in the estimates, in lattice steps.
 
-        An item with W wins, L losses and a comparisons has the win rate r if W - r a is 0 but for
-        errors. The noise of that is 1 - r times that of W less r times that of L. One of the same
-        variance, which has longer tails, stands for both. Where net wins and a were released by
-        themselves, the noise of a is among errors of counts.
+        Consider an item with W wins, L losses and a = W + L comparisons. Its win rate is r if W - r
+        a is 0 up to errors. The noise of W - r a is 1 - r times the noise of W minus r times the
+        noise of L. It is replaced by a multiple of one noise variable with the same variance, which
+        has longer tails. If net wins and a were released separately, the noise of a is included in
+        the errors of counts.
         """
         facts = self._facts()
         step = 0.5 * facts.by_item.step
@@ -173,9 +176,10 @@ class TopKResult(Result):
 
     @cached_result
     def _cells(self) -> FloatArray:
-        """Return what noise on cells of a win matrix adds to variances, shape (m, m).
+        """Return the variances from noise on cells of a win matrix, shape (m, m).
 
-        To those of estimates, on the diagonal, and of their differences.
+        The diagonal has the variances added to estimates, the other entries those added to
+        differences of estimates.
         """
         facts = self._facts()
         noise = facts.noise_covariance(np.zeros(facts.items), facts.pair_terms)
@@ -189,15 +193,16 @@ class TopKResult(Result):
         return readonly_copy(alone + others, np.float64)
 
     def _unit_variance(self) -> float:
-        """Return the variance of noise that weighs 1, of which only differences count."""
+        """Return the variance of noise with weight 1 for differences of estimates."""
         noise = self._facts().by_item
         return noise.variance / noise.step**2
 
     def _count_errors(self, estimate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released counts add to these win rates.
 
-        They are taken as normal: those of pairs are sums of m - 1, and those of items are a part of
-        the noise that was planned to be the smaller one.
+        These errors are taken as normal. For counts of pairs they are sums of m - 1 terms. For
+        counts of items they are a part of the noise that was planned to be small compared with the
+        rest.
         """
         facts = self._facts()
         if self._by_net or SIDES in facts.terms:
@@ -207,10 +212,10 @@ class TopKResult(Result):
 
     @property
     def design_effect(self) -> float:
-        """Largest design effect of a win rate or of a difference of two.
+        """Largest design effect of a win rate or a difference of two.
 
-        It is an upper bound, and no estimate, where the summary says "at most": the noise of the
-        release then covers every value that answers can have.
+        If the summary says "at most", the number is an upper bound and not an estimate: the noise
+        of the release then covers every value that answers can have.
 
         Examples
         --------
@@ -220,14 +225,14 @@ class TopKResult(Result):
         return float(self.effects[np.isfinite(self.effects)].max(initial=1.0))
 
     def _variance_at(self, estimate: float | FloatArray) -> FloatArray:
-        """Return the sampling variances of estimates whose true values are these."""
+        """Return the sampling variances of estimates with these true values."""
         facts = self._facts()
         share = self.degrees / self.scale
         rate = 0.5 + (estimate - 0.5) / share
         if facts.random_pairs:
             rate = np.full(facts.items, 0.5)
         single = share**2 * rate_variance(facts, np.clip(rate, 0.0, 1.0), self.degrees)
-        # of what is not identified any finite number will do
+        # if nothing is identified, any finite number will do
         return np.asarray(np.where(self._known(), np.diag(self.effects), 1.0) * single)
 
     def _tail(
@@ -241,7 +246,7 @@ class TopKResult(Result):
         return noisy_tail(self._facts().by_item.distribution, size, sd, first, second)
 
     def _tail_at(self, estimate: float | FloatArray) -> FloatArray:
-        """Return the p-values of the estimates when their true values are these."""
+        """Return the p-values of the estimates for these true values."""
         noise = self._count_errors(estimate) + np.diag(self._cells())
         sd = np.sqrt(np.maximum(self._variance_at(estimate) + noise, 1e-18))
         off = np.abs(self.estimate - estimate)
@@ -249,7 +254,7 @@ class TopKResult(Result):
 
     @property
     def net_wins(self) -> pd.Series[float]:
-        """The noisy net wins themselves: the whole vector is part of the release.
+        """Noisy net wins of all items, as released.
 
         Examples
         --------
@@ -260,7 +265,7 @@ class TopKResult(Result):
 
     @property
     def params(self) -> pd.Series[float]:
-        """Win rates tau, brought into [0, 1], or net wins; NaN where nothing is identified.
+        """Win rates tau, clipped to [0, 1], or net wins; NaN if not identified.
 
         Examples
         --------
@@ -272,7 +277,7 @@ class TopKResult(Result):
         return self._series(shown, self.target)
 
     def _errors(self, variance: FloatArray) -> pd.Series[float]:
-        """Return standard errors as they are printed, given variances of estimates."""
+        """Return printed standard errors, given variances of estimates."""
         sizes = (2.0 * self.scale if self._by_net else 1.0) * np.sqrt(variance)
         return self._series(np.where(self._known(), sizes, np.nan), "std err")
 
@@ -300,7 +305,9 @@ class TopKResult(Result):
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Distance of the win rates from one half over their errors; p-values are not of these.
+        """Differences of the win rates from one half, over standard errors.
+
+        The p-values come from another test (:attr:`pvalues`), not from these ratios.
 
         Examples
         --------
@@ -325,7 +332,8 @@ class TopKResult(Result):
     def selected(self) -> tuple[str, ...]:
         """The top k items, best first.
 
-        The release's public random order decides between items that are tied at the k-th rank.
+        If items are tied at the k-th rank, the public random order of the release decides between
+        them.
 
         See Also
         --------
@@ -337,13 +345,13 @@ class TopKResult(Result):
         ('crimRate', 'socBurd')
         """
         places = self._places()[: self.k]
-        # among themselves tied items are in the order in which they were declared
+        # tied items are shown in the declared order
         shown = np.argsort(shared_ranks(self.estimate), kind="stable")
         return tuple(self.items[place] for place in shown if place in places)
 
     @cached_result
     def _all_gap_pvalues(self) -> FloatArray:
-        """Return two-sided p-values that two items have equal estimands, shape (m, m)."""
+        """Return two-sided p-values for equal estimands of two items, shape (m, m)."""
         facts = self._facts()
         known = np.isfinite(self.effects)
         if not known.any():
@@ -363,13 +371,13 @@ class TopKResult(Result):
         return readonly_copy(np.where(known, np.minimum(pvalues, pvalues.T), 1.0), np.float64)
 
     def _separation(self, k: int) -> float:
-        """Return the largest p-value of an item among the first k and one that is not."""
+        """Return the largest p-value between the first k items and the others."""
         across = np.ix_(*np.split(self._places(), [k]))
         return float(self._all_gap_pvalues()[across].max())
 
     @property
     def statistic(self) -> float:
-        """Gap in win rate, or in net wins, between the k-th and the next item.
+        """Gap in win rate or net wins between the k-th and the next item.
 
         Examples
         --------
@@ -385,11 +393,12 @@ class TopKResult(Result):
     def pvalue(self) -> float:
         """Separation p-value of the set.
 
-        **Null.** At least one selected item is no better than one left out. The gaps between their
-        noisy counts are compared with the two-sided distributions of differences of two noisy
-        counts of equally good items, and the largest p-value counts. Gaps of items that divide the
-        respondents vary more, so that it need not be that of the k-th item and the next. It is 1
-        where something that counts is not identified. k must have been fixed in advance.
+        **Null.** At least one selected item is no better than one left out. For each pair of a
+        selected item and an item left out, the gap of the noisy counts is compared with the
+        two-sided distribution of the difference of two noisy counts of equally good items, and the
+        largest p-value is returned. If opinions about two items are divided among respondents,
+        their gap varies more, so the largest p-value need not belong to the k-th item and the next.
+        The p-value is 1 if one of these gaps is not identified. k must have been fixed in advance.
 
         Examples
         --------
@@ -399,14 +408,15 @@ class TopKResult(Result):
         return self._separation(self.k)
 
     def largest_gap(self) -> pd.DataFrame:
-        """Return how surely the first k items are set apart from the others, for every k.
+        """Return the gap after the first k items and its p-value, for every k.
 
-        The p-values hold at once for all k (Bonferroni), so that k may be chosen by them.
+        The p-values are adjusted for all k (Bonferroni), so k may be chosen by these p-values.
 
         Returns
         -------
         DataFrame
-            Columns ``gap`` and ``pvalue``, one row per k, that which is separated best first.
+            Columns ``gap`` and ``pvalue``, one row per k; the k with the clearest separation is
+            first.
 
         Examples
         --------
@@ -427,15 +437,15 @@ class TopKResult(Result):
         )
 
     def membership(self, tolerance: int = 0) -> pd.Series[Any]:
-        """Return which items are surely among the top k, surely not, or neither.
+        """Return which items are in the top k, out of it, or undecided.
 
-        By the sets of ranks, so that all of it holds at once.
+        The decisions follow from the simultaneous rank sets, so they are simultaneous as well.
 
         Parameters
         ----------
         tolerance : int, default 0
-            By how many ranks an item may miss the k-th: one is "in" whose rank is surely k plus
-            this at most, and "out" whose rank is surely above k less this.
+            Number of ranks by which an item may miss rank k. An item is "in" if its whole rank set
+            is at most k + `tolerance`, and "out" if its whole rank set is above k - `tolerance`.
 
         Returns
         -------
@@ -459,9 +469,9 @@ class TopKResult(Result):
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals of the win rates, or of expected net wins.
 
-        All rates at which the estimate would not be rejected, with the binomial variance at that
-        rate (inflated by the design effect) and the exact noise distribution: a Wilson interval
-        with noise.
+        An interval contains all rates at which the estimate would not be rejected. The test uses
+        the binomial variance at that rate (inflated by the design effect) and the exact noise
+        distribution: the result is a Wilson interval with noise.
 
         Returns
         -------
@@ -487,7 +497,7 @@ class TopKResult(Result):
             outside = 0.5 + side * share
             centre = np.clip(self.estimate, 0.5 - 0.5 * share, 0.5 + 0.5 * share)
             whole = self._tail_at(outside) >= level
-            # by bisection between the estimate, which is not rejected, and the bound, which is
+            # bisect between the estimate, which is not rejected, and the bound, which is
             inside, _ = bisect(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
             ends.append(self._shown(np.where(whole, outside, inside)))
         return self._limits(*ends)
@@ -503,9 +513,10 @@ class TopKResult(Result):
         return self._series(shared_ranks(self.estimate), "rank")
 
     def rank_conf_int(self, alpha: float | None = None) -> pd.DataFrame:
-        """Return simultaneous confidence sets of the ranks, by step-down tests of all differences.
+        """Return simultaneous confidence sets of the ranks.
 
-        See :func:`privrank.hypotheses.ranksets.rank_sets`.
+        They invert step-down tests of all differences
+        (:func:`privrank.hypotheses.ranksets.rank_sets`).
 
         Returns
         -------
@@ -530,7 +541,7 @@ class TopKResult(Result):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of win rates or net wins as a data frame, one row per item, best first.
+        """Return the win rates or net wins, one row per item, best first.
 
         Examples
         --------
@@ -551,7 +562,7 @@ class TopKResult(Result):
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
     def _identified_notes(self) -> list[str]:
-        """Return of which items, or of which differences, nothing is stated."""
+        """Return notes on items or differences that are not identified."""
         design = self.release.design
         facts = self._facts()
         if self._uncounted:
@@ -565,7 +576,7 @@ class TopKResult(Result):
 
     @property
     def _uncounted(self) -> bool:
-        """Whether nothing is known of how often any item was compared."""
+        """Whether the numbers of comparisons of all items are unknown."""
         return uncounted(self.release)
 
     @cached_result
@@ -586,7 +597,7 @@ class TopKResult(Result):
         order = list(columns)
         if self._by_net:
             order = ["chosen", "net_wins", "std_err", "lower", "upper", "ranks"]
-        if self._uncounted:  # nothing but the order is stated
+        if self._uncounted:  # only the order is stated
             frame = frame.drop(columns=["rank_lower", "rank_upper"])
             order = ["chosen", "net_wins", "ranks"]
         return tables.laid_out(
@@ -609,11 +620,11 @@ class TopKResult(Result):
         )
 
     def _estimate_notes(self) -> list[str]:
-        """Return what items are ranked by, what intervals are, and how the answers entered."""
+        """Return notes on the target, the intervals and the coding of answers."""
         release = self.release
         key = "net wins" if self._by_net else "win rates"
         noisy = np.mean(2.0 * np.sqrt(self._noise()) >= np.sqrt(self._variance_at(self.estimate)))
-        # more items than k have a rank up to k if those at the k-th are tied
+        # more than k items have a rank up to k if items at the k-th rank are tied
         ranks = self.ranks()
         divided = (ranks <= self.k).sum() > self.k
         if self._uncounted:  # net wins are whole numbers, and often tied
@@ -630,7 +641,7 @@ class TopKResult(Result):
         ]
 
     def _target_notes(self) -> list[str]:
-        """Return what items are ranked by where another choice was open, and why."""
+        """Return notes on the choice of the target, if there was a choice."""
         if self._by_net:
             return said("by net wins")
         together = SIDES in self._facts().terms
@@ -640,7 +651,7 @@ class TopKResult(Result):
     def _separated(self, details: bool) -> list[str]:
         """Return whether the set is separated."""
         separated = self.pvalue <= self.alpha
-        # a separated set and wider rank sets are no contradiction, which a reader has to be shown
+        # explain that a separated set and wider rank sets are no contradiction
         beyond = self.to_frame().query("selected")["rank_upper"] > self.k
         return [
             *said(
@@ -656,14 +667,15 @@ class TopKResult(Result):
         ]
 
     def _opponent_words(self) -> list[str]:
-        """Return a warning where other opponents could move a win rate by its standard error.
+        """Return a warning if unequal opponents could move a win rate by its error.
 
         An item may have met some opponents more often than others, by a share s of its comparisons.
-        Its win rate is off by s times the spread of its probabilities to win against them.
+        The error of its win rate is then s times the spread of its probabilities to win against
+        them.
         """
         facts = self._facts()
         known = self._known()
-        # how items of two components compare is not stated, nor are opponents known of wins alone
+        # items of two components are not compared, and net wins alone do not show the opponents
         counted = np.isfinite(self.effects[known]).any() and facts.matching is None
         connected = sum(len(part) > 1 for part in facts.components.groups) <= 1
         if self._by_net or not (counted and connected):
@@ -672,14 +684,14 @@ class TopKResult(Result):
         m = len(met)
         share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
         even = (1.0 - np.eye(m)) / max(m - 1, 1)
-        # noise on the counts makes them uneven by itself: an error of each, of mean size .8 sd
+        # noise on the counts makes them uneven by itself: an error of each, of mean size 0.8 sd
         error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / self.degrees[known]
         uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
         errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
         return warned("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Draw the win rates with intervals, the selected items marked.
+        """Plot the win rates with intervals, with the selected items marked.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The summary of a fit of paired comparisons, what is said below, and what to read with care."""
+"""The summary of a fit of paired comparisons, with notes and warnings."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 TIE_ROW = "tie (log nu)"
 
-# Respondents from which tests of known answers keep their level.
+# Number of respondents from which tests with known answers keep their level.
 MIN_CLUSTERS = 8
 
-# Level at which the check of proportional pair counts warns.
+# Significance level of the check of proportional pair counts.
 MATCHING_LEVEL = 0.05
 
-# Items among which differences are looked at to name the largest source of error.
+# Number of items whose differences are compared to find the largest source of error.
 _SOME_ITEMS = 64
 
-# Standard error of a group's released answers, over these, beyond which they are too rough.
+# Largest relative standard error of the released number of answers of a group.
 ROUGH = 1 / 4
 
 
@@ -97,12 +97,12 @@ def fit_table(result: BTLResult, details: bool) -> tables.Table:
 
 
 def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
-    """Return what estimates and intervals are, and how the answers entered."""
+    """Return notes on estimates, intervals and the coding of answers."""
     release = result.release
     design = release.design
     level = percent(1.0 - result.alpha)
     noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
-    # with covariates coefficients are of terms, not of items
+    # with covariates the rows are terms, not items
     if design.covariates is None:
         shared = (frame["rank"].loc[list(part)] for part in result.components)
         key = "worths" if len(result.components) == 1 else "worths of components"
@@ -123,7 +123,7 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
 
 
 def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a fit as they are printed: what is identified, and a tie parameter."""
+    """Return the printed rows of a fit: identified terms and a tie parameter."""
     estimate = frame.columns[0]
     shown = frame.where(frame[estimate].notna(), axis=0)
     if "rank" in frame:
@@ -138,8 +138,8 @@ def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def limit_notes(result: BTLResult) -> list[str]:
-    """Return which errors are missing, and which intervals are infinite."""
-    # an item that the data do not place has NaN everywhere, which is no sign of a failed covariance
+    """Return notes on missing errors and infinite intervals."""
+    # an item that is not identified has NaN everywhere, and the covariance did not fail
     shown = result.params.notna()
     errors = result.bse[shown].to_numpy(dtype=np.float64)
     notes = limited("no limit", result._unlimited())
@@ -153,14 +153,14 @@ def limit_notes(result: BTLResult) -> list[str]:
 
 
 def _estimator(result: BTLResult, size: str) -> str:
-    """Return how estimates were shrunk: the size of a ridge whose bias is removed is a detail."""
+    """Return the estimator in words, without the size of a bias-corrected ridge."""
     if result.corrected:
         return "ridge, bias-corrected"
     return "unpenalised" if result.penalty == 0 else f"ridge, penalty {size}"
 
 
 def _tie_notes(result: BTLResult) -> list[str]:
-    """Return what a tie parameter says."""
+    """Return notes on the tie parameter."""
     if not result.release.design.davidson:
         return []
     probability = float(answer_probabilities(np.zeros(1), result.estimate.coefficients[-1])[1][0])
@@ -168,7 +168,7 @@ def _tie_notes(result: BTLResult) -> list[str]:
 
 
 def _matching_notes(result: BTLResult) -> list[str]:
-    """Return what was checked of the matching of opponents, and what was not."""
+    """Return notes on the check of the matching of opponents."""
     matching = result._equations().matching
     if matching is None:
         return []
@@ -182,7 +182,7 @@ def _matching_notes(result: BTLResult) -> list[str]:
 
 
 def _unlike_notes(matching: Matching) -> list[str]:
-    """Return a warning where opponents were not matched as the fit takes them to be."""
+    """Return a warning if the matching of opponents contradicts the model."""
     if not math.isfinite(matching.error):
         unlike = matching.pvalue < MATCHING_LEVEL
         return warned("matching rejected", unlike, pvalue=tables.format_pvalue(matching.pvalue))
@@ -192,13 +192,13 @@ def _unlike_notes(matching: Matching) -> list[str]:
 
 
 def _cost_notes(result: BTLResult) -> list[str]:
-    """Return how to do without released pair counts, where these are most of the error."""
+    """Return advice to avoid released pair counts, if they dominate the error."""
     release = result.release
     facts = result._equations()
     other = release.link != LOGIT or release.design.davidson or facts.items < MIN_ITEMS_MATCHED
     if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
-    # of many items the differences among some that are evenly spread in the list
+    # with many items, use differences among a few that are evenly spread in the list
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
     errors = result._inference().errors
     first, second = np.triu_indices(len(some), 1)
@@ -210,7 +210,7 @@ def _cost_notes(result: BTLResult) -> list[str]:
 
 
 def _by_items(release: Release) -> bool:
-    """Whether worths are functions of covariates of the items."""
+    """Return whether worths are functions of item covariates."""
     facts = release.design.covariates
     return facts is not None and bool(facts.item_columns)
 
@@ -227,7 +227,7 @@ def _tests_of_terms(result: BTLResult) -> list[str]:
 
 
 def _test_of_equality(result: BTLResult) -> list[str]:
-    """Return what the p-values of single worths test, and the test of all of them."""
+    """Return notes on the tests of single worths and of equality of all worths."""
     test = result.test_homogeneity()
     if test.df == 0:
         return said("equal worths, unknown")
@@ -246,7 +246,7 @@ def _test_of_equality(result: BTLResult) -> list[str]:
 
 
 def _fit_of_items(result: BTLResult) -> list[str]:
-    """Return what is said of how far items are from where their covariates put them."""
+    """Return notes on the deviation of items from the covariate model."""
     facts = result.release.design.covariates
     if facts is None or (free := result._inference().free) is None:
         return []
@@ -260,14 +260,14 @@ def _fit_of_items(result: BTLResult) -> list[str]:
 
 
 def _zero_notes(facts: Covariates) -> list[str]:
-    """Return at which values the coefficients without a prefix are worths."""
+    """Return a note on the covariate values of coefficients without a prefix."""
     names = " and ".join(name for name, _, _ in facts.bounds)
     return said("zero of covariates", names and "Intercept" in facts.columns, names=names)
 
 
 def _group_notes(release: Release, facts: Covariates) -> list[str]:
-    """Return the released numbers of answers by group."""
-    # one cell is everybody: its share is public, and nothing was released about it
+    """Return a note with the released numbers of answers by group."""
+    # a single cell has all answers: its share is public, and nothing was released about it
     if release.source == "none" or release.design.kind == "public" or facts.cells == 1:
         return []
     released = score_equations(release).group_answers
@@ -279,7 +279,7 @@ def _group_notes(release: Release, facts: Covariates) -> list[str]:
 
 
 def _public_notes(release: Release, facts: Covariates) -> list[str]:
-    """Return what is public of the covariates under a public design."""
+    """Return notes on the public covariates of a public design."""
     public = release.source != "none" and release.design.kind == "public"
     return said("covariates public", public and facts.names) + said(
         "order public", public and facts.ordered
@@ -289,7 +289,7 @@ def _public_notes(release: Release, facts: Covariates) -> list[str]:
 def fit_warnings(
     release: Release, equations: ScoreEquations, fitted: WorthEstimate
 ) -> tuple[str, ...]:
-    """Return the warnings that go with a fit."""
+    """Return the warnings about a fit."""
     plain = equations.covariates is None
     matching = equations.matching
     parts = equations.components.groups
@@ -300,12 +300,12 @@ def fit_warnings(
     messages += _weak_notes(release.design, equations)
     few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
     messages += warned("few respondents", few, fewest=MIN_CLUSTERS)
-    if len(parts) == equations.items:  # nothing is shown that could be wrong
+    if len(parts) == equations.items:  # no number is shown that needs a warning
         return (*messages, *guarantee.delta_notes(release))
     messages += warned("infinite", fitted.infinite, estimates="worths" if plain else "coefficients")
     noisy = plain and release.source != "none" and len(equations.pairs.first) > 0
     score = equations.score[: equations.items]
-    # in the local model unanimous answers to a pair are at the limit at every epsilon
+    # in the local model unanimous answers to a pair are on the boundary at every epsilon
     beyond = noisy and not attainable(score, equations.pairs, equations.function)
     messages += warned("beyond", beyond) + warned("unfinished", not fitted.converged)
     if matching is not None:
@@ -316,21 +316,21 @@ def fit_warnings(
 
 
 def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstimate) -> list[str]:
-    """Return the warning that goes with a ridge beside which there is little information."""
+    """Return a warning if the ridge is large relative to the information."""
     ridge = fitted.worths_ridge(release.design)
-    # of worths the ridge is one number, and so is the information at equal worths and counts
+    # without covariates the ridge and the information at equal worths and counts are numbers
     if not isinstance(ridge, np.ndarray):
         nominal = nominal_information(equations.items, released_total(equations), equations.fitted)
         most = ridge / nominal if nominal > 0 else math.inf
     else:
         curvature = equations.fitted.mean_curvature * equations.pairs.count
         linear = equations.linear
-        if linear.worths is not None:  # a tie parameter, the last coefficient, has no ridge
+        if linear.worths is not None:  # no ridge for a tie parameter
             linear = linear.worths
             ridge = ridge[:-1, :-1]
         information = linear.information(np.asarray(curvature))
         p = len(ridge)
-        # what is not identified is not shown
+        # unidentified directions are not shown
         known = (
             linear.identity
             if equations.components.projection is None
@@ -343,9 +343,9 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstim
 
 
 def part_notes(design: Design, parts: Sequence[IntArray], *, rough: bool = False) -> list[str]:
-    """Return which items the released comparisons do not connect; nothing if all are.
+    """Return warnings about items that the released comparisons do not connect.
 
-    If the counts of items are what is too `rough`, these are why.
+    If `rough`, the reason is that the counts of items are too noisy.
     """
     items = design.items
     alone = [items[part[0]] for part in parts if len(part) == 1 < len(items)]
@@ -363,18 +363,21 @@ def part_notes(design: Design, parts: Sequence[IntArray], *, rough: bool = False
 
 
 def _weak_notes(design: Design, equations: ScoreEquations) -> list[str]:
-    """Return which items are hardly identified, of every weak cut those on the smaller side."""
+    """Return a warning about weakly identified items.
+
+    For every weak cut these are the items on the smaller side.
+    """
     weak = np.zeros(equations.items, dtype=bool)
     for side, _ in hardly_identified(equations):
         inside = side > 0
         others = equations.components.together[np.argmax(inside)] & ~inside
         weak |= inside if inside.sum() <= others.sum() else others
     names = ", ".join(design.items[k] for k in np.flatnonzero(weak))
-    return warned("hardly identified", names, names=names)
+    return warned("weakly identified", names, names=names)
 
 
 def _rough_notes(equations: ScoreEquations) -> list[str]:
-    """Return the warning that goes with groups of too few answers for the noise of these."""
+    """Return a warning about groups with few answers relative to the noise."""
     facts = equations.covariates
     error = math.sqrt(equations.variance(GROUP_ANSWERS))
     if facts is None or error == 0.0:

@@ -18,7 +18,6 @@ TREES = {
 
 # Sequences that are repeated by a number, not switched by a condition.
 REPEATED = {
-    ("bradley_terry/fit.py", "[(-far, far)] * p"),
     ("bradley_terry/modelmatrix.py", "[None] * size"),
     ("bradley_terry/modelmatrix.py", "[0.5 * (low + high)] * size"),
     ("hypotheses/nullmodel.py", "(1.0 / k,) * k"),
@@ -150,7 +149,7 @@ def members(node):
 
 
 # Classes beyond the limit, whose numbers may only fall.
-LARGER_CLASSES = {"ScoreEquations": 62, "BTLResult": 64, "TopKResult": 54}
+LARGER_CLASSES = {"BTLResult": 64, "TopKResult": 53}
 
 
 def test_classes_are_small():

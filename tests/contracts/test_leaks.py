@@ -396,8 +396,8 @@ def test_the_archives_cover_every_origin_and_mechanism():
 def test_seeded_noise_says_so_everywhere(kind):
     _, seeded = fitted(kind, "public")
     _, secure = fitted(kind, "public", rng=False)
-    assert "not for publication" in str(seeded.summary()) and '"seeded"' in seeded.to_json()
-    assert "not for publication" not in str(secure.summary())
+    assert "do not publish" in str(seeded.summary()) and '"seeded"' in seeded.to_json()
+    assert "do not publish" not in str(secure.summary())
     assert "seeded" not in secure.to_json().lower()
 
 

@@ -94,9 +94,9 @@ def test_replay_and_pickle_give_the_same_result(kind, method):
 def test_seeded_noise_says_so_and_secure_noise_differs():
     seeded, again = (fitted("rankings", "auto")[1] for _ in range(2))
     secure, other = (fitted("rankings", "auto", rng=False)[1] for _ in range(2))
-    assert seeded.to_json() == again.to_json() and "not for publication" in str(seeded.summary())
+    assert seeded.to_json() == again.to_json() and "do not publish" in str(seeded.summary())
     assert secure.to_json() != other.to_json() and "seeded" not in secure.to_json()
-    assert "not for publication" not in str(secure.summary())
+    assert "do not publish" not in str(secure.summary())
 
 
 def test_encoded_rows_cannot_be_copied():

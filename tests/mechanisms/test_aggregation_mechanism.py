@@ -466,9 +466,9 @@ def test_seeded_noise_says_so_and_secure_noise_differs():
         seeded, again = (fitted("auto", delta)[1] for _ in range(2))
         secure, other = (fitted("auto", delta, seed=None)[1] for _ in range(2))
         assert seeded.to_json() == again.to_json()
-        assert "not for publication" in str(seeded.summary())
+        assert "do not publish" in str(seeded.summary())
         assert secure.to_json() != other.to_json() and "seeded" not in secure.to_json()
-        assert "not for publication" not in str(secure.summary())
+        assert "do not publish" not in str(secure.summary())
 
 
 def test_nothing_is_read_before_the_budget_allows(monkeypatch):

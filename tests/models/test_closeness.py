@@ -364,7 +364,7 @@ def test_private_labels_hide_the_sizes():
     assert shown.asked.sensitivity == 1 / 33 and hidden.asked.sensitivity == 4 / 80
     for text in (repr(private), str(hidden.summary()), str(hidden.release.survey)):
         assert not set(re.findall(r"\d+", text)) & {"33", "47"}
-    assert "who is in which group" in flat(hidden)
+    assert "and group membership" in flat(hidden)
     again = pr.from_json(hidden.to_json())
     assert str(again.summary()) == str(hidden.summary())
     assert pr.ClosenessTest.from_release(hidden.release).pvalue == hidden.pvalue
@@ -405,7 +405,7 @@ def test_results_archive_print_and_stand_side_by_side():
     for words in (
         "Private Test of Closeness", "Groups: 2", "respondent (replace one)", "Epsilon: 1.5",
         "H0: the rankings of all groups have the same distribution.", "seeded (do not publish)",
-        "Public: who is in which group", "commerce (n = 111)",
+        "Public: group membership", "commerce (n = 111)",
     ):  # fmt: skip
         assert words in text
     assert "p-value" in pr.summary_col([result, again]).as_text()

@@ -566,7 +566,7 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
     def forbid(*_, **__):
         raise AssertionError("data were read")
 
-    monkeypatch.setattr(comparisons, "statistic", forbid)
+    monkeypatch.setitem(comparisons.STATISTICS, "win matrix", forbid)
     with monkeypatch.context() as patch:
         patch.setattr(ledgers, "_SETTINGS", full)
         patch.setattr(ledgers, "astuple", lambda line: ("x" * 9999, 0.1, 0.0, None, None, None))
@@ -582,13 +582,13 @@ def test_a_full_disk_refuses_the_fit_before_the_data_are_read(path, monkeypatch)
 
 
 def test_a_spending_is_on_disk_before_noise_is_drawn(path, monkeypatch):
-    budget, read, seen = filled(path), comparisons.statistic, []
+    budget, read, seen = filled(path), comparisons.STATISTICS["win matrix"], []
 
     def look(*arguments, **options):
         seen.extend(names(path))
         return read(*arguments, **options)
 
-    monkeypatch.setattr(comparisons, "statistic", look)
+    monkeypatch.setitem(comparisons.STATISTICS, "win matrix", look)
     model().fit(epsilon=0.25, budget=budget)
     assert seen == ["model 0", "model 1", "PrivateBTL"]
 
@@ -688,9 +688,9 @@ def test_a_fit_without_a_budget_is_warned_of_once(monkeypatch):
     aggregation = pr.PrivateRankAggregation(ranks)
     for fitted in (model(), aggregation):
         unsaid(monkeypatch)
-        with pytest.warns(pr.PrivrankWarning, match="counted in no budget") as caught:
+        with pytest.warns(pr.PrivrankWarning, match="not recorded in a budget") as caught:
             unit = fitted.fit(epsilon=1.0).release.survey.unit
-        (said,) = [w for w in caught if "no budget" in str(w.message)]
+        (said,) = [w for w in caught if "in a budget" in str(w.message)]
         assert said.filename == __file__ and f"unit={unit!r})" in str(said.message)
         assert quiet(lambda fitted=fitted: fitted.fit(epsilon=1.0))
 
@@ -699,7 +699,7 @@ def quiet(call):
     with pytest.warns() as caught:
         warnings.warn("something", stacklevel=1)
         call()
-    return not [w for w in caught if "no budget" in str(w.message)]
+    return not [w for w in caught if "in a budget" in str(w.message)]
 
 
 def test_seeded_non_private_and_counted_fits_are_not_warned_of(path, monkeypatch):
@@ -715,7 +715,7 @@ def test_the_warning_as_an_error_stops_the_fit_before_the_data_are_read(monkeypa
     def forbid(*_, **__):
         raise AssertionError("data were read")
 
-    monkeypatch.setattr(comparisons, "statistic", forbid)
+    monkeypatch.setitem(comparisons.STATISTICS, "win matrix", forbid)
     monkeypatch.setattr(comparisons, "sample_rows", forbid)
     unsaid(monkeypatch)
     with warnings.catch_warnings():
