@@ -227,7 +227,7 @@ def observed(rng: np.random.Generator, claim: Claim) -> list[np.ndarray]:
 
 
 def bound_of(one: np.ndarray, other: np.ndarray, delta: float) -> float:
-    """A lower bound of epsilon at 99 %, from the runs of two neighbours, shape (runs, numbers)."""
+    """A lower 99% bound of epsilon, from the runs of two neighbours, shape (runs, numbers)."""
     half = len(one) // 2
     spread = np.sqrt(one[:half].var(axis=0) + other[:half].var(axis=0)) + 1e-12
     direction = (one[:half].mean(axis=0) - other[:half].mean(axis=0)) / spread**2

@@ -1,4 +1,4 @@
-"""Coverage of 95 % intervals under ``ties="davidson"``: of all contrasts of worths, and of lambda.
+"""Coverage of 95% intervals under ``ties="davidson"``: of all contrasts of worths, and of lambda.
 
 Rows, and respondents who answer all pairs or some at random, in both designs. Ties are independent,
 or respondents differ in their tie parameters and worths; the true values are then the worths and

@@ -1,4 +1,4 @@
-"""Coverage of 95 % intervals for the worths on Bradley-Terry data, both designs.
+"""Coverage of 95% intervals for the worths on Bradley-Terry data, both designs.
 
 Settings: items, comparisons per pair (and the probability that each is made), epsilon per
 comparison. Worths are standard normal, drawn in each replicate. A cell passes if coverage is in

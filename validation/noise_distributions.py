@@ -2,7 +2,7 @@
 
 Respondents, 6 items, all 15 pairs, public design, epsilon 1 (a tenth of it for the design effect):
 mean l2 distance of the private to the non-private worths, for all of epsilon and with its share,
-and the coverage of 95 % intervals when respondents are resampled. Separation: simulated surveys of
+and the coverage of 95% intervals when respondents are resampled. Separation: simulated surveys of
 respondents whose items are tied across the boundary of the top k; every rejection is an error. The
 last rows are at comparison level: every answer is a unit.
 """

@@ -67,8 +67,8 @@ class CappedNorm:
     every record and every point of K. Replacing one record moves F by at most A + B at each point,
     and so the maximum. `value` lies in [f - g, f] with g = GAP (A + B), for every data set: it
     moves by at most A + B + g. In steps of (A + B) / 1024 that is 1025.024, so the floor of the
-    value moves by at most 1026 steps; the .97 left is for rounding errors, of order
-    n m^(3/2) 2^-53 at the very worst.
+    value moves by at most 1026 steps. The remaining 0.97 covers rounding errors, which are at most
+    of order n m^(3/2) 2^-53.
 
     **Why a matrix.** psi(u'x_l) has no lower bound. The penalty t^2 / (4 B) gives it one, but
     psi(t + t^2 / (4 B)) is not concave in u. A local maximum on the sphere has no sensitivity, and

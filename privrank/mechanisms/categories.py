@@ -247,9 +247,9 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     Returns
     -------
     Statistic
-        Equal shares of the level for its parts. Where some p are 0 and there is noise, the count
-        of observations that H0 rules out is one more part, at level .005; without noise each of
-        them rejects by itself.
+        The omnibus, with equal shares of the level for its parts. If some p are 0 and there is
+        noise, the count of observations that are impossible under H0 is one more part, at level
+        0.005. Without noise a single impossible observation rejects H0.
 
     Notes
     -----
@@ -257,8 +257,8 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     The null distribution of choices does not depend on the order of the categories: they are drawn
     in the order of their probabilities.
 
-    **Power.** One impossible observation that is clear of the noise has a p-value of about .045,
-    because the other parts may reach as far.
+    **Power.** One impossible observation that is clearly above the noise has a p-value of about
+    0.045, because the other parts may reach as far.
 
     **Consistency.** For fixed probabilities. Total variation S tends to its distance from p in the
     population, which is positive under every departure. Its part is
@@ -410,9 +410,10 @@ class OmnibusPart:
     value : callable
         Maps the data and an order to a whole number of 1 / 1024 of its sensitivity.
     level : float
-        Its share of the level .05.
+        Its share of the level 0.05.
     simulated : callable or None
-        The same without what only privacy needs, for draws under the null; None for the same.
+        `value` without the parts that only privacy needs, for draws under the null; None if it is
+        `value` itself.
     """
 
     value: Value

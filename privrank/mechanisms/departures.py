@@ -1,4 +1,4 @@
-r"""Statistics of any number of groups: how far each group is from all units together.
+r"""Statistics of any number of groups: the distance of each group from all units together.
 
 Let phi_i be the features of unit i, one of N. They are the indicator of its category with half the
 l1 norm, whose diameter is 1, or its ranking in the space of a kernel (`plans.closeness.DIAMETER`
@@ -11,30 +11,33 @@ the joint distribution of group and category from the product of its margins. Fo
 T = 2 w_1 w_2 |mean of 1 - mean of 2| is their distance, rescaled.
 
 **Privacy.** Unit and neighbours: replace one unit. Let its features move by d, |d| <= diam, in
-group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and that of every other group h by
+group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and the sum of every other group h by
 -w_h d.
 
 - *T* moves by at most (1 - w_g + sum_{h != g} w_h) |d| / N = 2 (1 - w_g) |d| / N. A re-labelling
-  puts the unit into any group, so Delta = 2 (1 - w) diam / N at every one, w the smallest share. It
-  is attained where the smallest group is all at x and the others all at y.
+  can put the unit into any group, so Delta = 2 (1 - w) diam / N for every re-labelling, where w is
+  the smallest share. The bound is attained if all units of the smallest group are at x and all
+  others at y.
 - *D_g* moves by at most max(w_g, 1 - w_g) diam / N, because the unit is in g or it is not.
 - *Private labels.* Neighbours may also change a unit's group. At a re-labelling the replaced unit
-  keeps whatever group it is dealt and some unit j moves from one group to another: do the one, then
-  the other. The first moves T by less than 2 diam / N, as above. The second leaves mu where it is
-  and takes phi_j - mu out of one sum into the other, |phi_j - mu| <= (1 - 1/N) diam: less than
-  2 diam / N again. So Delta = 4 diam / N, whatever the sizes of the groups, empty ones included.
-  For choices no smaller multiple of 1 / N will do: 4 / N - 8 / N^2 is attained by one unit (a, x),
-  one (b, z) and all others (c, y), where the first becomes (a, y) and the second (c, z).
+  stays in the group that it is dealt, and some unit j moves from one group to another. Consider
+  both changes in turn. The first moves T by less than 2 diam / N, as above. The second leaves mu
+  unchanged and moves phi_j - mu from one sum to the other. With |phi_j - mu| <= (1 - 1/N) diam this
+  is less than 2 diam / N again. So Delta = 4 diam / N for all sizes of the groups, empty groups
+  included. For choices no smaller multiple of 1 / N is a bound: 4 / N - 8 / N^2 is attained by one
+  unit (a, x), one (b, z) and all others (c, y), where the first becomes (a, y) and the second
+  (c, z).
 
-**Omnibus.** The value max_j (T_j / Delta_j - q_j) of statistics T_j moves by at most 1 where the
-q_j are public: each term does. `quantiles` makes terms comparable: q_j is what the noisy
-T_j of a public reference distribution exceeds with a stated probability. Any q_j give a valid test.
+**Omnibus.** The value max_j (T_j / Delta_j - q_j) of statistics T_j moves by at most 1 if the q_j
+are public, because each term moves by at most 1. `quantiles` makes the terms comparable: q_j is the
+number that the noisy T_j of a public reference distribution exceeds with a stated probability. The
+test is valid for any q_j.
 
-**Reference distributions**, which are public, make the parts of an omnibus comparable. They are
-draws of the parts where all groups choose, or rank, uniformly. They depend on the sizes of the
-groups and the number of categories or items alone, and come from public sequences of their own. No
-data, no noise and no permutation of a fit has to do with them. They decide how the level is shared
-by the parts, never whether a test is valid.
+**Reference distributions** are public and make the parts of an omnibus comparable. They are draws
+of the parts for groups that all choose, or rank, uniformly. They depend only on the sizes of the
+groups and the number of categories or items, and come from separate public sequences. They are
+independent of the data, the noise and the permutations of a fit. They determine how the level is
+divided between the parts; the test is valid in every case.
 """
 
 from __future__ import annotations
@@ -88,7 +91,7 @@ def share_departures(tables: TableArray) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (t, G)
-        Of one table those of equal departures are equal.
+        Within a table, equal departures have exactly equal values.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     total = int(sizes.sum())
@@ -114,8 +117,8 @@ def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (t, G)
-        w_g sqrt(x^2 + 1e-12) for x the distance of a mean from that of all; the root changes no
-        faster than x.
+        w_g sqrt(x^2 + 1e-12), where x is the distance of the group's mean from the overall mean;
+        the root changes no faster than x.
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     share = sizes / sizes.sum()
@@ -134,7 +137,7 @@ def parts_of_departures(departures: FloatArray, sizes: IntArray, diameter: float
 
 
 def cell_parts(tables: TableArray) -> FloatArray:
-    r"""Return statistics of choices that see both many small differences and one large one.
+    r"""Return statistics of choices with power for many small differences and for one large one.
 
     Parameters
     ----------
@@ -144,8 +147,8 @@ def cell_parts(tables: TableArray) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (t, 1 + 2 G), or (t, 2) for two groups
-        S, then all R_g, then all M_g, each in units of its sensitivity; for two groups, where
-        groups and S say the same, R_1 and M_1.
+        S, then all R_g, then all M_g, each in units of its sensitivity. For two groups, R_1 and
+        M_1, because the other statistics are then redundant.
 
     Notes
     -----
@@ -153,9 +156,9 @@ def cell_parts(tables: TableArray) -> FloatArray:
 
         R_g = sum_x (|A_gx| - e_g(C_x)),  S = sum_g R_g,  M_g = max_x (|A_gx| - s_g(C_x)),
 
-    where e_g and s_g are about the mean and the spread of |A_gx| when groups are alike: without
-    them a part would be silenced where categories are of very different sizes. They are functions
-    of C_x, which no re-labelling changes.
+    where e_g and s_g approximate the mean and the spread of |A_gx| for equal groups. Without them a
+    part would lose its power if categories have very different sizes. They are functions of C_x,
+    which no re-labelling changes.
 
     **Privacy.** Unit and neighbours: replace one unit, in the group that a re-labelling has put it
     in. Write b_g = w_g (1 - w_g) and v_g = max(w_g, 1 - w_g). e_g rises by at most b_g per count
@@ -192,7 +195,7 @@ def cell_parts(tables: TableArray) -> FloatArray:
 
 
 def _pooled(tables: TableArray) -> IntArray:
-    """Return counts by kind over all groups, shape (1, k) where those of all tables are the same.
+    """Return counts by kind over all groups, shape (1, k) if they are equal for all tables.
 
     Re-labellings of one data set have equal counts, so quantities that depend on these are computed
     once.
@@ -212,12 +215,12 @@ def _spread(pooled: IntArray, share: float) -> FloatArray:
 
 
 def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
-    """Return e(c): about the mean absolute deviation of a binomial (c, w = size / total) count.
+    """Return e(c), nearly the mean absolute deviation of a binomial (c, w = size / total) count.
 
     e(c) = min_{j <= c} (d(j) + (c - j) w (1 - w)), with d the mean absolute deviation. So e
     increases by at most w (1 - w) per count. As d does not decrease (the deviations of a martingale
     grow), e does not decrease either. Counts beyond the table have e(last) sqrt(c / last): as
-    e(last) <= last w (1 - w), that rises by at most half of w (1 - w).
+    e(last) <= last w (1 - w), this increases by at most half of w (1 - w) per count.
     """
     table = _expected_table(size, total)
     last = len(table) - 1
@@ -267,7 +270,7 @@ def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatAr
 
 
 def levels(groups: int, parts: int) -> tuple[float, ...]:
-    """Return the levels at which parts enter an omnibus: of `cell_parts`, else of departures."""
+    """Return the levels at which parts of `cell_parts`, or departures, enter an omnibus."""
     if parts == 2:
         return 0.025, 0.025
     if parts == 1 + groups:
@@ -278,8 +281,8 @@ def levels(groups: int, parts: int) -> tuple[float, ...]:
 def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
     """Return the public q_j of an omnibus from draws of its parts, for noise of this scale.
 
-    q_j is what part j with its noise exceeds with the probability that `levels` has for it, under
-    a reference distribution.
+    q_j is the number that part j with its noise exceeds, under a reference distribution, with its
+    probability in `levels`.
     """
     pairs = zip(reference.T, levels(groups, reference.shape[1]), strict=True)
     return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
@@ -295,10 +298,10 @@ def choice_tables(sizes: tuple[int, ...], k: int) -> Iterator[TableArray]:
 def ranking_tables(
     sizes: tuple[int, ...], m: int, tabulated: bool
 ) -> tuple[IntArray, list[Callable[[], TableArray]]]:
-    """Return rankings of m items, and functions that draw tables of how often groups have them.
+    """Return rankings of m items, and functions that draw tables of their counts by group.
 
-    These are all m! rankings if they are `tabulated`, of which each group has a multinomial number,
-    or one public sample, whose re-labellings are drawn.
+    If `tabulated`, these are all m! rankings, and each group has multinomial counts. If not, they
+    are one public sample, whose re-labellings are drawn.
     """
     rng = public_generator("closeness of rankings", m, *sizes)
     total = sum(sizes)
@@ -328,7 +331,7 @@ def _multinomial(
 
 
 def _relabelled(rng: np.random.Generator, sizes: tuple[int, ...], draws: int) -> TableArray:
-    """Return tables in which each unit is a kind of its own, dealt to the groups at random."""
+    """Return tables in which each unit is a separate kind, dealt to the groups at random."""
     label = np.repeat(np.arange(len(sizes)), sizes)
     labels = rng.permuted(np.tile(label, (draws, 1)), axis=1)
     return np.stack([labels == g for g in range(len(sizes))], axis=1).astype(np.int32)

@@ -111,7 +111,7 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
     -------
     Statistic
         Its value is floor(|1024 sum_l clip(d_l, lo, hi) - a| / (hi - lo)), d_l the distance of
-        ranking l, lo and hi the .001 and .999 quantiles of d under the null (at least 1 apart),
+        ranking l, lo and hi the 0.001 and 0.999 quantiles of d under the null (at least 1 apart),
         and a the null mean of what stands before it, rounded to a whole number.
 
     Notes
@@ -173,7 +173,7 @@ def _draw_square(rng: np.random.Generator, m: int, theta: float) -> int:
 
 @cache
 def _radius(m: int, theta: float) -> float:
-    """Return c, the .999 null quantile of |f - E f|, at least the length of one inverted pair."""
+    """Return c, the 0.999 null quantile of |f - E f|, at least the length of one inverted pair."""
     drawn = null_draws(
         "radius of a ranking",
         (m, table_key([theta])),
@@ -223,7 +223,7 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
     Statistic
         Its value is floor(1024 |sum_l clip_c(f_l - E f)| / D), f the vector of the signs of all
         C(m, 2) pairs, divided by sqrt(C(m, 2)), E f its mean under the null, clip_c the scaling of
-        longer vectors to length c, the .999 quantile of |f - E f| under the null, and
+        longer vectors to length c, the 0.999 quantile of |f - E f| under the null, and
         D = min(2, 2 c, sqrt(2 (c^2 + V))) with V = E |f - E f|^2.
 
     Notes
@@ -262,8 +262,8 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
 def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
     """Return the larger of clipped Kendall norm and clipped distance, on a common scale.
 
-    Each has half of the level .05; `xi` is the pure privacy budget. Beyond 200 items the statistic
-    is the clipped distance alone.
+    Each has half of the level 0.05. `xi` is the pure privacy budget. For more than 200 items the
+    statistic is the clipped distance alone.
 
     Notes
     -----

@@ -30,10 +30,11 @@ known seed a replaced respondent would change it altogether.
 With tau Kendall's correlation of two rankings of m items, that is 1 - 4 d / (m (m - 1)) for d pairs
 that they order differently:
 
-- ``"kendall"``, the kernel tau itself, sees differences of the pairwise fractions and no others;
-- ``"mallows"``, exp(tau - 1), sees every difference of two distributions: it is characteristic. A
-  power series in tau with positive coefficients is the inner product of multiples of all products
-  of signs of pairs, and every function of a ranking is a polynomial in these signs.
+- ``"kendall"``, the kernel tau itself, distinguishes distributions by their pairwise fractions
+  only;
+- ``"mallows"``, exp(tau - 1), distinguishes all distributions: it is characteristic. A power series
+  in tau with positive coefficients is the inner product of multiples of all products of signs of
+  pairs, and every function of a ranking is a polynomial in these signs.
 
 The features of two rankings lie sqrt(k(x, x) + k(y, y) - 2 k(x, y)) apart. Both
 kernels are 1 on the diagonal and least at reversed rankings, tau = -1: the diameter is 2 for
@@ -49,23 +50,25 @@ rankings of 7 to 100 items the features are explicit (:class:`Features`):
   rankings z. K2 is a power series in tau without negative coefficients, so positive definite, and
   its space is orthogonal to that of degree one in their sum. The squared length of the projection
   of sum c_i K2(x_i, .) is |R' sum c_i K2(z, x_i)|^2 for R R' = (K2(z, z) + 10^-9 I)^-1; the ridge
-  only shortens it. A projection lengthens no difference: diameters and sensitivities stay bounds,
-  whatever the z. Differences orthogonal to all of these are not seen.
+  only shortens it. A projection lengthens no difference, so diameters and sensitivities stay bounds
+  for all z. Differences that are orthogonal to all z are not detected.
 
-**Samples of the same respondents.** Re-labellings swap what a respondent said in the two, or not.
+**Samples of the same respondents.** A re-labelling swaps the two answers of each respondent or
+leaves them.
 
 If the two answers of a respondent are exchangeable, so are the observed tables and those
 in which the answers of each respondent are swapped or not, by independent fair coins. Every
 statistic of two samples is a statistic of such tables.
 
 **Privacy of swaps.** The unit is a respondent with both answers, one in each sample. Replacing a
-respondent replaces one unit of sample 1 and one of sample 2, at every pattern of swaps: whichever
-way the coin fell, one of the new answers is in each. So a statistic that one replaced unit moves by
-at most Delta, whatever table it is of, moves by at most 2 Delta. The total variation distance of n
-pairs moves by 2 / n, a kernel distance by 2 diam / n. Both are attained: all others differ as much
-as can be in one direction, and the respondent turns round. The coins are drawn without looking at
-the data, so the smoothed p-value is as private as that of other permutation tests
-(:mod:`privrank.mechanisms.closeness`), and like those they stay secret.
+respondent replaces one unit of sample 1 and one unit of sample 2 at every pattern of swaps, because
+for both outcomes of the coin each sample contains one of the new answers. If a replaced unit moves
+a statistic by at most Delta, for every table, a replaced respondent therefore moves it by at most
+2 Delta. The total variation distance of n pairs moves by 2 / n, a kernel distance by 2 diam / n.
+Both are attained if all other respondents differ as much as possible in one direction and the
+replaced respondent changes to the opposite direction. The coins are drawn independently of the
+data, so the smoothed p-value is as private as the p-value of other permutation tests
+(:mod:`privrank.mechanisms.closeness`). Like other re-labellings, the coins stay secret.
 
 References
 ----------
@@ -192,7 +195,7 @@ def _discordances(ranks: IntArray, others: IntArray) -> IntArray:
 
 
 def _words(bits: Words) -> list[Words]:
-    """Return the words of pair orders, so many at a time as stay in the cache."""
+    """Return the words of pair orders, in blocks that fit into the cache."""
     return [np.ascontiguousarray(bits[:, k : k + _WORDS]) for k in range(0, bits.shape[1], _WORDS)]
 
 
@@ -218,10 +221,10 @@ def deal(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
 
     Notes
     -----
-    Few respondents are shuffled, exactly uniformly. Where there are many, kinds are dealt one after
-    the other. How many of a kind fall to sample 1, of the rest to sample 2, and so on, given the
-    room that is left, are hypergeometric numbers. The distribution is the same, and which way is
-    taken depends on public numbers alone.
+    A small number of respondents is shuffled, exactly uniformly. With a large number, kinds are
+    dealt one after the other. The numbers of units of a kind in sample 1, of the remaining ones in
+    sample 2, and so on, are hypergeometric, given the places that are left. The distribution is the
+    same for both methods, and the choice depends on public numbers alone.
     """
     counts = np.asarray(counts, dtype=np.int64)
     samples, kinds = counts.shape
@@ -419,7 +422,7 @@ def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
 
 
 def gram_of(ranks: IntArray, kernel: RankKernel) -> Gram:
-    """Return the kernel matrix of rankings, or the features of many, as public sizes decide."""
+    """Return the kernel matrix of rankings or, depending on public sizes, their features."""
     if len(ranks) > MAX_MATRIX and ranks.shape[1] <= MAX_FEATURED:
         return Features(ranks, kernel)
     return list(gram_blocks(ranks, kernel))

@@ -59,7 +59,7 @@ _RIDGE = 0.01
 
 BORDA_LEVEL = 0.045
 RESIDUAL_LEVEL = 0.005
-"""How a level of .05 is shared by the Borda norm and the residual norm."""
+"""The shares of the Borda norm and the residual norm in a level of 0.05."""
 
 
 def borda_norm(n: int, m: int) -> Statistic:
@@ -212,7 +212,7 @@ def residual_norm(n: int, m: int) -> Statistic:
     negative, since e^t >= 1 + t: at most 4. So R moves by at most Delta, the root of the sum of the
     three bounds, and so does sqrt(R^2 + n / 100), the length of a vector with one more, fixed,
     coordinate. For m = 3 to 6 and
-    n = m! some replacement moves R by .984 Delta or more.
+    n = m! some replacement moves R by 0.984 Delta or more.
 
     All but the third term is exact in whole numbers, up to a last division. The third sums whole
     multiples of numbers at most e - 2, off by less than 10^-15 n^2; where the root's slope is at
@@ -445,9 +445,9 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     Returns
     -------
     Statistic
-        Of the Borda norm at level .045 and the residual norm at level .005: most of what surveys
-        hold shows in mean ranks, and the small share is enough for large departures from them. For
-        two items, it tests whether both orders are equally frequent.
+        The omnibus of the Borda norm at level 0.045 and the residual norm at level 0.005. Most
+        departures in surveys affect the mean ranks, and the small share is enough to detect large
+        departures of other kinds. For two items, it tests whether both orders are equally frequent.
 
     Notes
     -----

@@ -113,9 +113,9 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     of parts. So if one respondent is replaced, even by one with another name or in another part,
     the rows drawn under k are neighbours with one replaced row. A mechanism that is private for one
     row per unit has the same guarantee under k, and hence for the mean over k, which does not
-    depend on the data. Another name can move the places of others: what is done with the rows must
-    not depend on their order, nor does it (:class:`privrank.hypotheses.statistic.Statistic`), or
-    treats all orders alike.
+    depend on the data. Another name can move the places of other respondents. The use of the rows
+    must therefore not depend on their order, or must treat all orders alike. This is the case
+    (:class:`privrank.hypotheses.statistic.Statistic`).
     """
     drawn = encoded._people
     many = len(encoded.sample.items)
@@ -150,15 +150,15 @@ def tabulated(encoded: EncodedSample) -> IntArray:
 
 
 def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
-    """Return complete rankings, drawn from the null among those that agree with what was reported.
+    """Return complete rankings, drawn from the null among those that agree with the answers.
 
     Parameters
     ----------
     codes : ndarray of int64, shape (n, m)
-        Twice the ranks, equal where items share one; 0 for an item whose place is not known.
+        Twice the ranks, equal for items that share a rank; 0 for an item whose place is not known.
     null : NullModel
-        Of rankings: a Mallows model, probabilities of all m! rankings, or neither for the uniform
-        distribution. A Mallows model serves where all places are known
+        A null model of rankings: a Mallows model, probabilities of all m! rankings, or neither for
+        the uniform distribution. A Mallows model is possible if all places are known
         (:meth:`privrank.hypotheses.nullmodel.NullModel.tabulated`).
     rng : numpy.random.Generator or None
         None for secure random bits.
@@ -170,24 +170,26 @@ def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
 
     Notes
     -----
-    **Privacy.** Unit and neighbours: replace one ranking. Each is mapped by random numbers of its
-    own, drawn in secret; for any outcome of them neighbours become rankings that differ in one row.
-    So what is private for complete rankings is private here. Completed rankings are never released.
+    **Privacy.** Unit and neighbours: replace one ranking. Each ranking is mapped by separate random
+    numbers, drawn in secret. For any outcome of these, neighbours become rankings that differ in
+    one row. A mechanism that is private for complete rankings is therefore private here. Completed
+    rankings are never released.
 
-    **Statistic.** Let an order x have probability P(x) under the null, and let the part o of it
-    that is reported depend on x through o alone: P(o | x) is the same for all x that agree with o
-    (coarsening at random). Then given o the order has the probabilities P(x), divided by their sum
-    over those that agree, which is what is drawn here. So the completed rankings have the null
-    distribution exactly, and are independent if respondents are.
+    **Statistic.** Let an order x have probability P(x) under the null, and let the reported part o
+    of it satisfy coarsening at random: P(o | x) is the same for all x that agree with o. Given o,
+    the order then has the probabilities P(x), divided by their sum over all orders that agree. The
+    draws here use this distribution. The completed rankings therefore have exactly the null
+    distribution, and are independent if respondents are.
 
-    Ties are an ordered partition into buckets. The Kendall distance of an order that agrees is that
-    of the pairs between buckets, which is fixed, plus those of the orders within. Under a Mallows
-    model these are therefore independent, each a Mallows model of the bucket's items, drawn by
-    repeated insertion. In the order of the centre, item j is put before c of the items of its
-    bucket that came earlier, P(c) proportional to phi^c. With those of worse buckets this is the
-    insertion code of the whole ranking. Items whose place is not known do not factor so, and are
-    drawn from the probabilities of all m! orders. If none that agrees has a positive one, all are
-    equally likely: such a ranking has probability 0 whatever the draw.
+    Ties are an ordered partition into buckets. The Kendall distance of an order that agrees is the
+    distance of the pairs between buckets, which is fixed, plus the distances of the orders within
+    buckets. Under a Mallows model the orders within buckets are therefore independent, each with a
+    Mallows model of the bucket's items, drawn by repeated insertion. In the order of the centre,
+    item j is put before c of the items of its bucket that came earlier, with P(c) proportional to
+    phi^c. Together with the items of worse buckets this is the insertion code of the whole ranking.
+    There is no such factorisation for items whose place is not known; they are drawn from the
+    probabilities of all m! orders. If no order that agrees has a positive probability, all are
+    equally likely, because such a ranking has probability 0 for every draw.
     """
     m = codes.shape[1]
     if null.probabilities:
@@ -203,9 +205,9 @@ def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
 
     Notes
     -----
-    **Statistic.** If both the rankings and what is left out of them have the same distribution in
-    all groups, the completed rankings have, whatever the draw, and units stay exchangeable. They
-    are completed once, before any permutation. Uniform orders pull the groups towards each other.
+    **Statistic.** If the rankings and their missing parts have the same distribution in all groups,
+    the completed rankings have the same distribution as well, and units stay exchangeable. They are
+    completed once, before any permutation. Uniform orders reduce the differences between groups.
     """
     if not encoded.sample.completed:
         return encoded

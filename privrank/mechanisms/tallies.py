@@ -8,8 +8,8 @@ of each respondent is used.
 
 **Dependence.** Two statistics measure the dependence of the answers of one respondent.
 
-*Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair i < j, and where ties
-have a parameter that of T^2, T a respondent's number of ties.
+*Pairs*: the sums over respondents of (net_i - net_j)^2, one for each pair i < j. If ties have a
+parameter, the sum of T^2 is added, where T is a respondent's number of ties.
 
 *Worst*: the largest design effect of many contrasts. The contrasts are computed from what the fit
 has already released. They are therefore public, like everything that is computed from them alone.
@@ -153,12 +153,12 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
 
 
 def same_half(encoded: Encoded, halves: IntArray) -> int:
-    """Return the comparisons within two halves of the items less those between them; sensitive.
+    """Return the comparisons within two halves of the items minus those between them; sensitive.
 
     Notes
     -----
-    **Privacy.** Given the halves, public numbers of -1, 0 or 1 by item, which do not depend on the
-    respondents but through what was released before:
+    **Privacy.** The halves are public numbers of -1, 0 or 1 by item, which depend on the
+    respondents only through earlier releases. Given the halves, the sensitivity is
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.opponents_l1`.
     """
     first, second, count, _ = encoded._pairs
@@ -180,7 +180,7 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
 
 
 def _answers_by_pair(part: RespondentBlock, codes: IntArray) -> IntArray:
-    """Return wins less losses of one part by pair met, then the answers that are no ties."""
+    """Return wins minus losses of one part by compared pair, then answers other than ties."""
     place = np.searchsorted(codes, part.pair)
     size = len(codes)
     decided = part.count - part.tied
@@ -190,7 +190,7 @@ def _answers_by_pair(part: RespondentBlock, codes: IntArray) -> IntArray:
 def _second_moments(
     part: RespondentBlock, codes: IntArray, runs: Sequence[slice], *, ties: bool
 ) -> IntArray:
-    """Return those of one part, given the pairs met and which of them belong together."""
+    """Return the moments of one part, given the compared pairs and the blocks they belong to."""
     from scipy.sparse import csr_array
 
     place = part.person, np.searchsorted(codes, part.pair)
@@ -206,7 +206,7 @@ def _second_moments(
 
 
 def _product(a: Any, b: Any) -> IntArray:
-    """Return the product a'b of sparse matrices of whole numbers, far below 2^53: exact.
+    """Return the exact product a'b of sparse matrices of whole numbers far below 2^53.
 
     Both have their entries at the same places.
     """
@@ -225,13 +225,13 @@ def answers_of(encoded: Encoded) -> RespondentBlocks:
 
 
 def _codes(encoded: Encoded) -> IntArray:
-    """Return the numbers of the pairs met (:class:`privrank.encode.encoded.RespondentBlock`)."""
+    """Return numbers of compared pairs (:class:`privrank.encode.encoded.RespondentBlock`)."""
     m = len(encoded.design.items)
     return encoded._pairs[0] * m + encoded._pairs[1] % m
 
 
 def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
-    """Return the counts of the rows that are kept; data without rows to draw from as they are.
+    """Return the counts of the rows that are kept; data with no rows to draw from are unchanged.
 
     For every respondent with more than `max_rows` answers, `max_rows` of them are drawn, with equal
     probability for all sets. If pairs are declared distinct, one answer of each pair is drawn
@@ -248,9 +248,10 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     are no function of other respondents, the order of rows, the part that they are in or the number
     of parts. So if one is replaced, even by one of another name or part, the rows kept under k are
     neighbours that keep the bounds. Hence P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta. The
-    mean over k, which no data decide, has the same bound: the guarantee is unchanged. So is
-    zero-concentrated privacy, because the Renyi divergence of two mixtures with equal weights is at
-    most the largest of their parts'. A second stage that measures the same kept rows is part of M.
+    distribution of k does not depend on the data, so the mean over k has the same bound, and the
+    guarantee is unchanged. Zero-concentrated privacy is unchanged as well, because the Renyi
+    divergence of two mixtures with equal weights is at most the largest divergence of their parts.
+    A second stage that measures the same kept rows is part of M.
     The draw is secret: knowledge of which rows are kept would be a further output. The number of
     respondents does not change. The proof does not require hashes without collisions: respondents
     are distinguished by their names, and two respondents with equal hashes remain two.
@@ -286,7 +287,7 @@ def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> Re
 
 
 def _cell(part: RespondentBlock) -> IntArray:
-    """Return a number of the respondent and the pair of each entry, ascending."""
+    """Return a number for the respondent and the pair of each entry, in ascending order."""
     steps = (np.diff(column, prepend=-1) != 0 for column in (part.person, part.pair))
     return np.cumsum(np.logical_or(*steps))
 
@@ -341,7 +342,7 @@ class Expected:
 def round_expected(
     design: Design, expected: FloatArray | None, ties: FloatArray | None = None
 ) -> Expected:
-    """Bring expected answers, and ties, to whole numbers, as fine as exact sums of squares allow.
+    """Round expected answers and ties to whole numbers, as fine as exact sums of squares permit.
 
     Expected answers are zero if nothing is subtracted.
     """
@@ -370,13 +371,13 @@ class Contrasts:
     centre : list of int
         Number that is subtracted from the sum of squares.
     most : float
-        Design effect that STEPS for each respondent stand for, at least the largest there can be.
+        Design effect that corresponds to STEPS per respondent, at least the largest possible one.
     ceiling : float
-        Largest design effect that answers of respondents with these covariates can have: of sums of
-        r answers never more than r (Cauchy and Schwarz), whichever pairs they compare.
+        Largest design effect that answers of respondents with these covariates can have. For sums
+        of r answers it is at most r (Cauchy-Schwarz inequality), whichever pairs they compare.
     tie_floor : float
-        Over the variance of independent answers, the one that the design effect of a tie parameter
-        is of; 1 without ties.
+        Ratio of the variance by which the sum of the tie parameter is divided to its variance under
+        independent answers; 1 without ties.
     """
 
     weights: IntArray
@@ -391,11 +392,12 @@ class Contrasts:
 def round_directions(
     design: Design, directions: dependence.Directions, expected: Expected
 ) -> Contrasts:
-    """Bring contrasts to whole numbers and bound what one respondent can add to each.
+    """Round contrasts to whole numbers, and bound the contribution of one respondent to each.
 
-    One respondent answers at most `rows` pairs, and an answer adds its contrast's difference of the
-    two items, either way, times how far it can be from what is expected of it. That is no more than
-    the `rows` largest of these in all, or `rows` times the largest where pairs may repeat.
+    One respondent answers at most `rows` pairs. An answer adds its contrast's difference of the two
+    items, with either sign, times the largest distance of the answer from its expectation. The sum
+    is at most the sum of the `rows` largest of these, or `rows` times the largest if pairs may
+    repeat.
 
     If ties have a parameter and are rare, the sum for this parameter can be much larger, relative
     to its value under independent answers, than the sum of any contrast of worths. The noise would
@@ -440,7 +442,7 @@ def round_directions(
 
 
 def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> IntArray:
-    """Return how far a respondent's answers can reach by contrast and kind, or a bound."""
+    """Return the largest contribution of a respondent by contrast and kind, or a bound of it."""
     if expected.ties is not None:
         return _farthest_with_ties(design, weights, expected, expected.ties)
     items = weights[:, :, :-1]
@@ -469,13 +471,13 @@ def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> Int
 def _farthest_with_ties(
     design: Design, weights: IntArray, expected: Expected, ties: IntArray
 ) -> IntArray:
-    """Return how far answers of which some are ties can reach, by contrast and kind.
+    """Return the largest contribution of answers that may be ties, by contrast and kind.
 
     **Privacy.** An answer to the pair (i, j) adds, in steps s, either s (a_i - a_j) or its
-    negative, or s a_T if it is a tie, less the e (a_i - a_j) + p a_T that is expected of it. So it
-    adds no more than the largest of these three in absolute value, which is max(|a_i - a_j|, |a_T|)
-    if nothing is subtracted. A respondent adds at most the `rows` largest of these, or `rows` times
-    the largest where pairs may repeat.
+    negative, or s a_T if it is a tie, minus its expectation e (a_i - a_j) + p a_T. Its contribution
+    is therefore at most the largest of these three in absolute value, which is
+    max(|a_i - a_j|, |a_T|) if nothing is subtracted. A respondent adds at most the `rows` largest
+    of these, or `rows` times the largest if pairs may repeat.
     """
     first, second = np.triu_indices(len(ties), 1)
     rows = design.sensitivity.effective_rows
@@ -502,13 +504,13 @@ def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expe
 
     Notes
     -----
-    **Statistic.** Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0 if that is less, with Q_p
-    the sum over respondents of the square of weights_p'net. **Privacy.** Given the contrasts,
-    replacing one respondent moves Q_p by at most farthest_p^2, the largest square that there is, as
-    squares are not negative. That is no more than scale_p, so the fraction moves by at most STEPS,
-    a whole number, and so do its floor and the largest of all floors. Hence the sensitivity is
-    STEPS, whatever was released before; contrasts, bounds, centres and expected answers do not
-    depend on the respondents but through that.
+    **Statistic.** Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0 if that is less, where
+    Q_p is the sum over respondents of the square of weights_p'net. **Privacy.** Given the
+    contrasts, replacing one respondent moves Q_p by at most farthest_p^2, the largest possible
+    square, because squares are not negative. This is at most scale_p, so the fraction moves by at
+    most STEPS, a whole number, and so do its floor and the largest of all floors. Hence the
+    sensitivity is STEPS, whatever was released before. Contrasts, bounds, centres and expected
+    answers depend on the respondents only through earlier releases.
     """
     total = np.zeros(len(contrasts.scale), dtype=np.int64)
     for kind, moments in enumerate(_moments(encoded, expected)):
@@ -525,19 +527,19 @@ def largest_design_effect(encoded: Encoded, contrasts: Contrasts, expected: Expe
 def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray:
     """Return the sums over respondents of (net_i - net_j)^2, for all pairs i < j; sensitive.
 
-    Where ties have a parameter that of the squares of numbers of ties is the last one. If expected
+    If ties have a parameter, the sum of squared numbers of ties is the last one. If expected
     answers are subtracted, the unit is 1 / FINE of the square of the largest distance of an answer
     from its expectation, and sums are rounded down.
 
     Notes
     -----
-    **Privacy.** Unit and neighbours: replace one respondent. In one draw, as far as
-    :meth:`privrank.privacy.sensitivity.UnitSensitivity.moments_l1` says in l1. Expected answers and
-    ties depend on the respondents only through what was released before. After they are subtracted,
-    an answer is at most c = `farthest` steps either way, and adds to ties at most as many steps as
-    a decided answer has. So sums of squares move by at most c^2 times that of expected answers.
-    Multiplied by FINE / c^2 they move by FINE times it; rounding down adds less than 1 for each
-    number, and the sum is whole.
+    **Privacy.** Unit and neighbours: replace one respondent. All sums are one release, with the l1
+    sensitivity of :meth:`privrank.privacy.sensitivity.UnitSensitivity.moments_l1`. Expected answers
+    and ties depend on the respondents only through earlier releases. After they are subtracted, an
+    answer is at most c = `farthest` steps in either direction, and adds to ties at most as many
+    steps as a decided answer has. So sums of squares move by at most c^2 times the sensitivity with
+    ``expected=True``. Multiplied by FINE / c^2 they move by at most FINE times this sensitivity;
+    rounding down adds less than 1 for each number, and the sum is whole.
     """
     taken = round_expected(encoded.design, None) if expected is None else expected
     moments = _moments(encoded, taken).sum(axis=0)
@@ -555,8 +557,8 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
 def _moments(encoded: Encoded, expected: Expected) -> IntArray:
     """Return the sums over respondents of net times net, shape (kinds, m + 1, m + 1); sensitive.
 
-    In steps of the expected answers, which are subtracted. The last entry of a respondent's net is
-    wins minus losses of the items named first, or ties, where these matter.
+    The unit is a step of the expected answers, which are subtracted. The last entry of a
+    respondent's net is wins minus losses of the items named first, or ties, if the model has them.
     """
     design = encoded.design
     return answers_of(encoded).total(
@@ -567,7 +569,7 @@ def _moments(encoded: Encoded, expected: Expected) -> IntArray:
 def _moments_of(
     part: RespondentBlock, m: int, facts: Covariates | None, expected: Expected
 ) -> IntArray:
-    """Return those of one part."""
+    """Return the sums of one part."""
     from scipy.sparse import csr_array
 
     pattern, place = np.divmod(part.pair.astype(np.int64), m * m)

@@ -40,9 +40,10 @@ Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals",
 PAIR_KINDS: tuple[Kind, ...] = ("cube pairs", "Gaussian pairs")
 TIE = 2e-4
 TIE_SHARE = 0.05
-"""Predicted excesses that differ by less than .02 % of all pairs, or by less than a twentieth, tie.
-Borda's order loses more than that by not being Kemeny's where majorities are not those of scores,
-at any epsilon (.04 % on the SUSHI survey), and simulated losses are far below predicted ones."""
+"""Predicted excesses tie if they differ by less than 0.02% of all pairs, or by less than 5%.
+
+If majorities disagree with the scores, Borda's order loses more than that compared with Kemeny's,
+at any epsilon (0.04% on the SUSHI survey). Simulated losses are far below predicted losses."""
 
 AHEAD = 5e-3
 """Predicted excess by which Gaussian totals must be better than pairs with at most 1.22 times their
