@@ -175,7 +175,7 @@ def test_an_empty_group_is_refused_and_an_empty_category_is_the_whole_line():
         levels={"group": ["a", "b", "nobody"]},
         **FACTS | {"design": "private"},
     )
-    with pytest.raises(ValueError, match="levels that nobody has"):
+    with pytest.raises(ValueError, match="levels that no respondent has"):
         model.fit(np.inf)
     fitted = model.fit(4.0, rng=np.random.default_rng(1))
     limits = fitted.pairwise(at={"group": "nobody"})[["lower", "upper"]]
