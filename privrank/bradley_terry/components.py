@@ -13,7 +13,7 @@ import numpy as np
 
 from privrank.bradley_terry.linear import item_basis
 from privrank.release.survey import Design
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, readonly_copy
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays, readonly_copy
 from privrank.util.solvers import product, spectrum
 
 
@@ -34,6 +34,10 @@ class Components:
     label: IntArray
     projection: FloatArray | None = None
     centred: bool = True
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
 
     @classmethod
     def of(cls, design: Design, label: IntArray | None) -> Components:

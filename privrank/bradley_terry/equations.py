@@ -29,7 +29,7 @@ from privrank.bradley_terry.paircounts import Matching
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import GROUP_ANSWERS, NET, PAIR_COUNTS, SIDES, WINS, WORTHS
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import AnyArray, FloatArray
+from privrank.util.arrays import AnyArray, FloatArray, own_arrays
 from privrank.util.solvers import dense
 
 _NO_NOISE = NoiseTerm(DiscreteLaplace(0.0), 2.0, 1, np.full((1, 1), 0.5))
@@ -90,6 +90,12 @@ class ScoreEquations:
     matching: Matching | None = None
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
+        if self.matching is not None:
+            own_arrays(self.matching)
 
     @property
     def fitted(self) -> ScoreFunction:

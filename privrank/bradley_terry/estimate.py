@@ -25,7 +25,7 @@ from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunctio
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, ORDER_EFFECT, WINS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, immutable, readonly, readonly_copy
+from privrank.util.arrays import FloatArray, immutable, own_arrays, readonly
 from privrank.util.solvers import dense, product, pseudo_inverse
 
 _SURPLUS_STEPS = 3
@@ -63,9 +63,7 @@ class WorthEstimate:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        for name in ("first", "coefficients", "ridge"):
-            if isinstance(value := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, readonly_copy(value, np.float64))
+        own_arrays(self)
 
     def worths_ridge(self, design: Design) -> Ridge:
         """Return the ridge of worths, a single number if there are no covariates."""
@@ -270,7 +268,8 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        alone = product(moved, (1.0 - of_responses) * independent_scores(equations, release, b))
+        independent = independent_scores(equations, release, b)
+        alone = readonly(product(moved, (1.0 - of_responses) * independent))
     noisy = readonly(product(moved, noise))
     return Covariance(readonly(moved), readonly(scores), readonly(sampled), noisy, alone)
 

@@ -32,7 +32,7 @@ from privrank.bradley_terry.losses import EdgeLoss
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, own_arrays
 from privrank.util.solvers import dense, inverse, spectrum
 
 Ridge = float | FloatArray
@@ -71,6 +71,10 @@ class LinearPredictor:
     items: int = 0
     pairs: PairCounts | None = None
     worths: LinearPredictor | None = None
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
 
     @property
     def matrix(self) -> FloatArray | csr_array:

@@ -24,7 +24,7 @@ import numpy as np
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
 from privrank.release.plan import Noise, equivalent_variance
-from privrank.util.arrays import FloatArray, IntArray, readonly_copy
+from privrank.util.arrays import FloatArray, IntArray, own_arrays, readonly_copy
 from privrank.util.solvers import dense, product
 
 Map = Any
@@ -66,6 +66,10 @@ class NoiseTerm:
     items: IntArray | None = None
     vectors: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
     beside: bool = False
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
 
     @property
     def by_pair(self) -> bool:

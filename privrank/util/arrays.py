@@ -42,6 +42,24 @@ def readonly(array: FloatArray) -> FloatArray:
     return array
 
 
+def own_arrays(record: Any) -> None:
+    """Make the array fields of a frozen record read-only copies that own their memory."""
+    for name in record.__dataclass_fields__:
+        object.__setattr__(record, name, _owned(getattr(record, name)))
+
+
+def _owned(value: Any) -> Any:
+    """Return a read-only copy of an array, of the parts of a sparse one, or of each in a tuple."""
+    if isinstance(value, np.ndarray):
+        return readonly_copy(value, value.dtype)
+    if isinstance(value, tuple):
+        return tuple(map(_owned, value))
+    for part in ("data", "indices", "indptr") if hasattr(value, "indptr") else ():
+        array = getattr(value, part)
+        setattr(value, part, readonly_copy(array, array.dtype))
+    return value
+
+
 def immutable(frozen: Class) -> Class:
     """Make a frozen dataclass refuse changes with a clear message.
 
