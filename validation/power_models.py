@@ -276,7 +276,9 @@ def verdict(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Run the requested cells."""
     wanted = asked(__doc__.splitlines()[0], 1000)
-    title = "Plans of Bradley-Terry fits, selections and consensus orders compared with simulated fits"
+    title = (
+        "Plans of Bradley-Terry fits, selections and consensus orders compared with simulated fits"
+    )
     table("power_models", title, COMMAND, CELLS, run, row, wanted, 8100, verdict)
 
 

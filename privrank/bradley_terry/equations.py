@@ -21,8 +21,7 @@ from functools import cache
 
 import numpy as np
 
-from privrank.bradley_terry.components import Components
-from privrank.bradley_terry.linear import LinearPredictor
+from privrank.bradley_terry.linear import Components, LinearPredictor
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.noiseterm import Map, NoiseTerm
 from privrank.bradley_terry.paircounts import Matching

@@ -23,7 +23,6 @@ from functools import cached_property
 
 import numpy as np
 
-from privrank.bradley_terry.components import Components
 from privrank.bradley_terry.dependence import (
     Clusters,
     degrees_of_freedom,
@@ -41,7 +40,7 @@ from privrank.bradley_terry.estimate import (
     estimate,
     objective,
 )
-from privrank.bradley_terry.linear import item_basis
+from privrank.bradley_terry.linear import Components, item_basis
 from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.paircounts import pair_counts
 from privrank.bradley_terry.readings import score_equations

@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array, kron
 
-from privrank.bradley_terry.components import Components
 from privrank.bradley_terry.equations import ScoreEquations
-from privrank.bradley_terry.linear import item_basis, item_contrasts, linear_predictor
+from privrank.bradley_terry.linear import Components, item_basis, item_contrasts, linear_predictor
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.bradley_terry.noiseterm import NoiseTerm
 from privrank.bradley_terry.paircounts import counts_by_cell, released_counts

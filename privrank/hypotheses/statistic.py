@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -48,15 +47,6 @@ Blindness = Literal[
 """Public conditions under which a statistic has little power or none.
 
 ``privrank.results.testnotes.BLINDNESS`` has the sentence for each."""
-
-
-_WORK = 2**23
-"""Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
-
-
-def most_rankings(m: int) -> int:
-    """Return the most rankings of m > 6 items that are searched for all other departures."""
-    return math.isqrt(_WORK // -(-m * (m - 1) // 128))
 
 
 @immutable

@@ -35,7 +35,7 @@ from privrank.hypotheses.nulls import (
     uniform_rankings,
     usual_draws,
 )
-from privrank.hypotheses.statistic import Blindness, Statistic, most_rankings
+from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import (
     ALLOWANCE,
@@ -49,7 +49,7 @@ from privrank.mechanisms.categories import (
     omnibus,
     omnibus_of,
 )
-from privrank.util.arrays import IntArray, Words, batches, orders_of, signs_of_orders
+from privrank.util.arrays import IntArray, Words, batches, most_rankings, orders_of, signs_of_orders
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privrank.hypotheses.statistic import Blindness, Comparison, RandomBit, Statistic, most_rankings
+from privrank.hypotheses.statistic import Blindness, Comparison, RandomBit, Statistic
 from privrank.release.names import BESIDE_NULL, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
@@ -12,6 +12,7 @@ from privrank.results import tables
 from privrank.results.claims import percent, said
 from privrank.results.guarantee import NoiseWords
 from privrank.results.tables import Column, statistic_words
+from privrank.util.arrays import most_rankings
 
 # The sentence for each kind of departure against which a statistic has little or no power.
 BLINDNESS: dict[Blindness, str] = {

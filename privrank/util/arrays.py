@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
 from functools import cache
@@ -20,6 +21,9 @@ Class = TypeVar("Class", bound=type)
 
 CELLS = 2**22
 """Numbers in memory at a time: large samples are processed in batches of rows."""
+
+_WORK = 2**23
+"""Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
 
 
 def readonly_copy(values: Any, dtype: Any) -> NDArray[Any]:
@@ -101,3 +105,8 @@ def batches(rows: int, columns: int, cells: int = CELLS) -> Iterator[slice]:
     step = max(1, cells // columns)
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
+
+
+def most_rankings(m: int) -> int:
+    """Return the most rankings of m > 6 items that are searched for all other departures."""
+    return math.isqrt(_WORK // -(-m * (m - 1) // 128))

@@ -8,11 +8,11 @@ import pytest
 
 from privrank.hypotheses import nulls
 from privrank.hypotheses.nulls import Null, public_generator, uniform_rankings, usual_draws
-from privrank.hypotheses.statistic import most_rankings
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import _quantiles
 from privrank.mechanisms.ranknorms import borda_norm, residual_norm, sees_everything
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.util.arrays import most_rankings
 
 
 def kernel(x, y, third=True):
