@@ -236,7 +236,7 @@ def test_what_is_left_out_at_large_sizes_is_said():
     few, many = (pr.UniformityTest(uniform_rankings(rng, n, 30)) for n in (60, 1200))
     texts = [" ".join(str(t.fit(1.0, draws=19, rng=rng).summary()).split()) for t in (few, many)]
     assert "consistent" not in " ".join(texts)
-    assert "other departures are searched for in at most 1094 rankings" in texts[1]
+    assert "other departures are searched for in at most 1,094 rankings" in texts[1]
     assert "are searched for" not in texts[0]
 
 
