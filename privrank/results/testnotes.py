@@ -34,7 +34,7 @@ BLINDNESS: dict[Blindness, str] = {
     "ranks alone, or in three or more pairs of items at once.",
     "first and last alone": "Mean ranks have 90% of the level. The other 10% is for items ranked "
     "first or last, opposite camps and cycles of preferences only, because for {items} items other "
-    "departures are searched for in at most {rankings} rankings.",
+    "departures are searched for in at most {rankings:,} rankings.",
     "two rankings alone": "The statistic is the agreement of two rankings and has power against a "
     "strong consensus only.",
     "halfway consensus": "This method has little power against a consensus on an order halfway "

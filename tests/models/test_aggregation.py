@@ -103,7 +103,8 @@ def test_equal_items_share_a_place_and_keep_the_order_of_the_items(method):
         result = survey.fit(np.inf, method=method, rng=seeded(seed))
         assert result.consensus.to_dict() == {"b": 1, "a": 1, "d": 3, "c": 3}
         assert list(result.consensus.index) == list(result.to_frame().index) == [*"badc"]
-        assert "declared: b, a; d, c." in " ".join(result.summary().notes)
+        equal = CLAIMS["equal estimates"].format(names="b, a; d, c")
+        assert equal in " ".join(result.summary().notes)
         if method != "borda":
             assert list(result.fraction_frame()) == [*"badc"]
             np.testing.assert_array_equal(result.to_frame()["over_next"][:3], [0.5, 1.0, 0.5])
@@ -160,7 +161,8 @@ def test_items_that_differ_by_nothing_are_not_separated():
     frame = fitted.to_frame()
     assert frame[["rank_lower", "rank_upper"]].to_numpy().tolist() == [[1, 4]] * 4 + [[5, 5]]
     text = " ".join(str(fitted.summary()).split())
-    assert "they order 4 of 10 pairs of items" in text and " 1-4" in text
+    sets = CLAIMS["rank sets"].format(level="95%", known=4, pairs=10)
+    assert sets in text and " 1-4" in text
     assert pr.PrivateRankAggregation.from_release(fitted.release, target="sample").target
 
 
@@ -171,16 +173,16 @@ def test_an_order_that_contradicts_what_is_printed_is_explained():
     split = np.array([[1, 2, 3, 4]] * 6 + [[4, 1, 2, 3]] * 5)
     fit = pr.PrivateRankAggregation(split).fit(np.inf, method="borda")
     assert (fit.to_frame()["over_next"] < 0.5).any()
-    assert "Borda's order need not follow every majority" in " ".join(str(fit.summary()).split())
+    said = CLAIMS["minorities"].format(rule="Borda")
+    assert said in " ".join(str(fit.summary()).split())
     fit = pr.PrivateRankAggregation(split).fit(np.inf)
     assert fit.order[0] == "0" and (np.diff(fit.to_frame()["borda"]) > 0).any()
-    assert "Where Borda scores rise" in " ".join(str(fit.summary()).split())
+    assert CLAIMS["majorities"] in " ".join(str(fit.summary()).split())
     text = str(pr.PrivateRankAggregation(circle).fit(np.inf).summary())
     assert "Where" not in text
     noisy = model(300, 8, 0.97).fit(0.5, releases="pairs", rng=seeded(1))
     assert (noisy.to_frame()["over_next"] < 0.5).any()
-    said = "an empirical Bayes order need not follow every majority"
-    assert said in " ".join(str(noisy.summary()).split())
+    assert CLAIMS["minorities, shrunken"] in " ".join(str(noisy.summary()).split())
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -408,7 +410,7 @@ def test_the_least_score_is_that_of_the_order_without_noise():
         ("abc", {}, "order must be a sequence of names, got str. List the names one by one"),
         (["a"], {}, "order must hold at least two names"),
         (["a", "b", "b"], {}, "order must be distinct"),
-        (["a", "b", "d"], {}, "rankings has no column 'd': give its columns the names of the"),
+        (["a", "b", "d"], {}, "rankings has no column 'd'. Give its columns the names of the"),
         (["a", "c"], {}, "ranks 1 to 2 once in every row"),
         (list("abc"), {"a": [2, 2]}, "ranks 1 to 3 once in every row"),
         (list("abc"), {"a": [1.5, 2]}, "privrank.as_rankings."),

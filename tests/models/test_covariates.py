@@ -333,7 +333,7 @@ def test_groups_may_answer_different_numbers_of_pairs_under_a_private_design(uni
     answers = score_equations(private.release).group_answers
     counted = frame.dropna().groupby("gender", observed=True).size()
     assert list(answers) == [counted["female"], counted["male"]]
-    assert f"female {counted['female']}" in str(private.summary())
+    assert f"female {counted['female']:,}; male {counted['male']:,}." in str(private.summary())
 
 
 def test_errors_of_rows_allow_for_which_pairs_each_group_compared():
@@ -845,12 +845,12 @@ def test_errors_of_item_covariates_hold_the_scatter_of_the_items_about_them():
         half = 0.5 * np.subtract(*private.conf_int()[["upper", "lower"]].to_numpy().T)
         assert (half > 2.8 * private.bse).all()
     text = " ".join(str(fit.summary()).split())
-    assert "Lack of fit of the item covariates (Monte Carlo): p" in text
-    scatter = re.search(r"estimated scatter of the items about them: Intercept (\d\.\d+)", text)
+    assert "Lack of fit of the item covariates: Monte Carlo p" in text
+    scatter = re.search(r"items about the covariate model: Intercept (\d\.\d+)\.", text)
     assert 0.3 < float(scatter[1]) < 1.5
     # as many covariates as contrasts leave no item beside the line
     table = pd.DataFrame({f"d{k}": np.eye(6)[k] for k in range(5)})
     every = " + ".join(table.columns)
     whole = fit_of("1", frame, item_formula=every, item_data=table, **options).fit(np.inf)
-    assert "scatter of the items" not in str(whole.summary())
+    assert "about the covariate model" not in " ".join(str(whole.summary()).split())
     np.testing.assert_allclose(whole.bse, whole.bse_sampling, rtol=1e-9)

@@ -248,7 +248,7 @@ def test_shared_ranks_are_the_mean_of_their_places():
 
 @pytest.mark.parametrize("rng", [0, np.int64(1), np.random.RandomState(1), "seed"])
 def test_rankings_refuse_what_is_not_a_generator(rng: Any) -> None:
-    with pytest.raises(TypeError, match=rf"^rng must be .*, got {type(rng).__name__}:"):
+    with pytest.raises(TypeError, match=rf"^rng must be .*, got {type(rng).__name__}\."):
         SURVEYS["immigration"].rankings(rng)
 
 

@@ -121,7 +121,7 @@ def test_the_fit_warns():
 def test_every_statement_leaves_the_item_out(alone):
     text = said(alone)
     assert "f not identified not identified" in text and " of 5 " in text
-    assert "Test of equal worths, of the 5 items identified" in text
+    assert "Test that the worths of the 5 identified items are equal: " in text
     for table in (alone.summary().as_html(), alone.summary().as_latex()):
         assert table.count("not identified") >= 2
     assert alone.summary().as_markdown().count("not identified") >= 2

@@ -16,6 +16,7 @@ from scipy.special import expit
 import privrank as pr
 from privrank.hypotheses.tails import simulated
 from privrank.release.archived import archive
+from privrank.results.claims import CLAIMS
 from privrank.results.pooling import score_source
 
 ITEMS = ["a", "b", "c", "d"]
@@ -31,7 +32,8 @@ def test_equal_pooled_worths_share_a_rank():
     result = pr.pool(fits, survey="different")
     assert result.ranks().to_dict() == {"c": 3, "b": 1, "a": 1}
     assert list(result.to_frame().index) == [*"bac"]
-    assert any("declared: b, a." in note for note in result.summary().notes)
+    equal = CLAIMS["equal estimates"].format(names="b, a")
+    assert any(equal in note for note in result.summary().notes)
 
 
 def comparisons(people=120, seed=0, gap=0.6):
@@ -429,14 +431,14 @@ def test_releases_of_rows_are_pooled_with_those_of_respondents():
     rows = pr.PrivateRankAggregation(ranks).fit(1.0, releases="pairs", rng=np.random.default_rng(1))
     found = pr.pool([rows, consensus(seed=2)], survey="different")
     text = str(found.summary())
-    assert "replace one respondent or row" in text and "No. Units" in text
+    assert "respondent or row (replace one)" in text and "No. Units" in text
     assert "Epsilon protects one row in releases of rows" in text
     assert found.nobs == 450 and (found.bse <= found.bse_single.min(axis=1)).all()
     by_row = worths(seed=2, respondent=None, max_rows=1)
     assert "respondent or row" in str(pr.pool([worths(), by_row], survey="different").summary())
     mixed = pr.pool([worths(), reported_worths(2)], survey="different")
     assert mixed.nobs == 720 and (mixed.bse <= mixed.bse_single.min(axis=1)).all()
-    assert "respondents' devices" in str(mixed.summary())
+    assert "; local randomisation" in str(mixed.summary())
 
 
 def _warned(*results, **given):
@@ -529,7 +531,7 @@ def test_random_effects_are_used_as_all_others(sites):
     assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
     text = str(found.summary())
     assert "3 surveys, random effects" in text and "between surveys" in text
-    assert "Student's t, 2 df" in text
+    assert "(Student's t, 2 df)" in " ".join(text.split())
     assert np.allclose(found.bse**2, found.bse_sampling**2 + found.bse_privacy**2)
     assert found.weights.sum() == pytest.approx(1.0)
     # an interval holds 1/2 exactly where the p-value says so

@@ -319,8 +319,16 @@ def test_without_noise_the_counts_that_were_met_are_used():
 REFUSED = [
     ({}, {"method": "objective"}, "without covariates under the logit"),
     ({"link": "probit"}, {}, "without covariates under the logit"),
-    ({}, {"noise": "permutohedron"}, "noise='permutohedron' is not for the wins and losses"),
-    ({}, {"noise": "gaussian", "delta": 1e-6}, "noise='gaussian' is not for the wins and losses"),
+    (
+        {},
+        {"noise": "permutohedron"},
+        "noise='permutohedron' cannot be used for the wins and losses",
+    ),
+    (
+        {},
+        {"noise": "gaussian", "delta": 1e-6},
+        "noise='gaussian' cannot be used for the wins and losses",
+    ),
 ]
 
 

@@ -294,7 +294,7 @@ def test_every_k(k, epsilon):
     assert len(result.selected) == k
     assert set(result.selected) == set(ranks[ranks <= k].index)
     assert result.statistic >= 0 and 0 <= result.pvalue <= 1
-    assert f"top {k}" in str(result.summary())
+    assert f"Top-{k} Results" in str(result.summary())
     sets = result.rank_conf_int()
     assert ((sets["lower"] <= ranks) & (ranks <= sets["upper"])).all()
 

@@ -222,7 +222,7 @@ def test_two_items_have_no_released_win_rates():
         ({"target": "worths"}, "target must be"),
         ({"target": "win rate", "noise": "gaussian"}, "needs a delta"),
         ({"target": "win rate", "shares": {"item_counts": 0.95}}, "add up to less than 1"),
-        ({"target": "net wins", "dependence": "pairs"}, "of no use"),
+        ({"target": "net wins", "dependence": "pairs"}, "has no effect"),
     ],
 )
 def test_what_does_not_go_together_is_refused_for_nothing(arguments, words):

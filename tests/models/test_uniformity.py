@@ -236,15 +236,15 @@ def test_what_is_left_out_at_large_sizes_is_said():
     few, many = (pr.UniformityTest(uniform_rankings(rng, n, 30)) for n in (60, 1200))
     texts = [" ".join(str(t.fit(1.0, draws=19, rng=rng).summary()).split()) for t in (few, many)]
     assert "consistent" not in " ".join(texts)
-    assert "are looked for in at most 1094 rankings" in texts[1]
-    assert "are looked for" not in texts[0]
+    assert "other departures are searched for in at most 1,094 rankings" in texts[1]
+    assert "are searched for" not in texts[0]
 
 
 def test_draws_follow_from_public_sizes_unless_asked_for():
     counts = [3, 5, 2]
     assert pr.UniformityTest.from_counts(counts, list("abc")).fit(1.0, rng=seeded()).draws == 9999
     asked = pr.UniformityTest.from_counts(counts, list("abc")).fit(1.0, draws=200, rng=seeded())
-    assert asked.draws == 200 and "Monte Carlo, 200 draws" in str(asked.summary())
+    assert asked.draws == 200 and "Monte Carlo (200 draws)" in str(asked.summary())
 
 
 def test_detectable_effects_are_detected():
