@@ -139,8 +139,8 @@ TECHNICAL = {
     "top-k": ["permutohedron noise, net wins"],
     "worths of rows": ["Noise scale:", "Ridge penalty:"],
     "consensus": ["permutohedron noise, Borda totals"],
-    "uniformity": ["noise, mean ranks and residuals", "Method: auto", "threshold"],
-    "identity": ["Method: auto", "threshold"],
+    "uniformity": ["noise, mean ranks and residuals", "Method: auto"],
+    "identity": ["Method: auto"],
     "closeness": ["smoothed p-value"],
 }
 
