@@ -552,8 +552,20 @@ def test_a_release_of_counts_is_read_under_another_link(link):
     [
         ("logit", 1.0, "counts", "Bradley-Terry (logit)", []),
         ("probit", 1.0, "counts", "Thurstone (probit)", ["Estimates are by matching loss"]),
-        ("probit", 2.0, "objective", "Thurstone (probit)", ["Estimates are by perturbed matching loss"]),
-        ("probit", np.inf, "counts", "Thurstone (probit)", ["Estimates are by maximum likelihood."]),
+        (
+            "probit",
+            2.0,
+            "objective",
+            "Thurstone (probit)",
+            ["Estimates are by perturbed matching loss"],
+        ),
+        (
+            "probit",
+            np.inf,
+            "counts",
+            "Thurstone (probit)",
+            ["Estimates are by maximum likelihood."],
+        ),
         (SECH, 2.0, "objective", "Bradley-Terry (sech)", ["by perturbed maximum likelihood."]),
         (OWN, 2.0, "objective", "(my logit)", ["declared bounds of link 'my logit', kappa1 = 1"]),
     ],

@@ -402,7 +402,7 @@ def test_the_win_matrix_takes_two_distributions(name):
     noise = cell_noise(reach, name, part.epsilon, 1e-6, ties=True)
     assert part.distribution == noise.distribution and part.step == 0.5 / noise.fineness
     assert words(pr.from_json(result.to_json())) == words(result)
-    assert f"{LAW_NAMES[name]} noise, win matrix" in words(result)
+    assert f"{LAW_NAMES[name]} noise, wins of each pair" in words(result)
     whole = sum(each.epsilon for each in result.release.parts.values())
     assert whole <= (1.0 if name == "gaussian" else 1.0 - math.log1p(-1e-6))
     top = pr.PrivateTopK.from_release(result.release, 2)

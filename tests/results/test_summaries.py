@@ -153,6 +153,11 @@ def test_terms_of_the_mechanism_are_among_the_details(name, terms):
         assert term in full and term not in short
 
 
+@pytest.mark.parametrize("name", ["uniformity", "identity"])
+def test_tables_of_tests_have_the_threshold(name):
+    assert "threshold" in str(FITS[name].summary())
+
+
 def test_summaries_and_ledgers_call_a_statistic_the_same(tmp_path):
     test, rng = pr.UniformityTest(ranks, respondent="respondent"), np.random.default_rng(1)
     said = {"auto": "mean ranks and residuals", "borda": "mean ranks"}
