@@ -76,9 +76,9 @@ class PrivateBTL:
         Promise that a respondent compares each pair at most once. Under ``excess="sample"`` the
         draw enforces this bound.
     ties : bool or "davidson", default False
-        Whether the questionnaire allows ties; this is declared and never inferred from the
-        answers. Recode a 0/1 column x first, as 2 * x - 1, because True reads each 0 as a tie (the
-        summary states this coding). True counts a tie as half a win for each item, so worths
+        Recode a 0/1 column x first, as 2 * x - 1, because True reads each 0 as a tie (the
+        summary states this coding). Whether the questionnaire allows ties is declared here and
+        never inferred from the answers. True counts a tie as half a win for each item, so worths
         describe preferences with ties divided equally. With ``"davidson"`` worths describe the
         preferences of respondents who decide, and the result reports a parameter for ties
         (``tie_parameter``), which is the same in all groups. ``"davidson"`` needs the logit link
@@ -88,7 +88,6 @@ class PrivateBTL:
         ``"public"``: which respondents compared which pairs was fixed in advance and is public,
         and so is which answers are missing. Lists that omit items are refused, because they do not
         have such a design. ``"private"``: this information is protected as well.
-        protected too.
     pair_counts : None, "release", "equal", "proportional", mapping or data frame, optional
         Under a private design, the information about the number of comparisons per pair.
         ``"release"`` (the default) uses a share of epsilon to release these pair counts. A mapping

@@ -93,7 +93,7 @@ head(fit, 24)
 
 # %%
 text = " ".join(str(fit.summary()).split())
-print(text[text.index("Allowed for:") : text.index("Test of equal")])
+print(text[text.index("Allowed for:") : text.index("[4] Privacy:")])
 
 # %% [markdown]
 # How much precision does the declaration gain? The next table compares the fit with a fit that uses released pair counts. Errors are relative to the true values, up to the factor by which ties shrink them:

@@ -28,8 +28,9 @@ BLINDNESS: dict[Blindness, str] = {
     "even. method='auto' also compares how often items are ranked first or last.",
     "equal mean ranks": "This method has little power against opposite camps, cycles of "
     "preferences and items ranked first or last if mean ranks are equal; method='auto' has.",
-    "equal mean ranks, reports": "This method has no power against opposite camps, cycles of "
-    "preferences and items ranked first or last if mean ranks are equal.",
+    "equal mean ranks, reports": "The statistic depends on mean ranks alone. It has no power "
+    "against opposite camps, cycles of preferences and items ranked first or last if mean ranks "
+    "are equal.",
     "mean ranks and products of pairs": "This statistic has no power against departures in mean "
     "ranks alone, or in three or more pairs of items at once.",
     "first and last alone": "Mean ranks have 90% of the level. The other 10% is for items ranked "

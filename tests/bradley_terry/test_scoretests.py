@@ -187,7 +187,7 @@ def test_where_noise_leaves_no_limit_there_is_none():
     result = pr.PrivateBTL.from_release(
         replace(release, values=release.values | {"net wins": counts})
     )
-    assert any("beyond" in text for text in result.warnings)
+    assert any("boundary of possible data" in text for text in result.warnings)
     inference = result._inference()
     low, high = intervals(inference, differences(4)[:3], 0.05)
     assert np.isinf(high).all()

@@ -303,7 +303,8 @@ def test_no_failure_of_a_routine_is_an_error(case):
     for name, faults in faults_of(used).items():
         result, text, other = run(case, faults)
         if "gap" in result.release.found and not result.proven:
-            assert "better order of the released numbers may exist" in text
+            words = " ".join(text.split())
+            assert "better order of the released numbers may exist" in words
             continue
         assert_same_or_missing(case, name, plain, other)
         missing = [key for key, values in other.items() if holes(values) > holes(plain[key])]

@@ -551,10 +551,22 @@ def test_a_release_of_counts_is_read_under_another_link(link):
     ("link", "epsilon", "method", "model_line", "words"),
     [
         ("logit", 1.0, "counts", "Bradley-Terry (logit)", []),
-        ("probit", 1.0, "counts", "Thurstone (probit)", ["Estimator: matching loss"]),
-        ("probit", 2.0, "objective", "Thurstone (probit)", ["matching loss, perturbed"]),
-        ("probit", np.inf, "counts", "Thurstone (probit)", ["Estimator: maximum likelihood."]),
-        (SECH, 2.0, "objective", "Bradley-Terry (sech)", ["maximum likelihood, perturbed."]),
+        ("probit", 1.0, "counts", "Thurstone (probit)", ["Estimates are by matching loss"]),
+        (
+            "probit",
+            2.0,
+            "objective",
+            "Thurstone (probit)",
+            ["Estimates are by perturbed matching loss"],
+        ),
+        (
+            "probit",
+            np.inf,
+            "counts",
+            "Thurstone (probit)",
+            ["Estimates are by maximum likelihood."],
+        ),
+        (SECH, 2.0, "objective", "Bradley-Terry (sech)", ["by perturbed maximum likelihood."]),
         (OWN, 2.0, "objective", "(my logit)", ["declared bounds of link 'my logit', kappa1 = 1"]),
     ],
 )
@@ -564,7 +576,7 @@ def test_summaries_name_model_and_estimator(link, epsilon, method, model_line, w
     )
     text = " ".join(str(result.summary()).split())
     assert model_line in text and all(word in text for word in words)
-    assert ("Estimator" in text) == (link != "logit")
+    assert ("Estimates are by" in text) == (link != "logit")
     figure = result.plot_worth()
     scale = "log-odds" if link == "logit" else f"{result.link.name} scale"
     assert figure.axes[0].get_xlabel() == f"worth ({scale}, mean 0)"

@@ -91,7 +91,7 @@ def test_every_class_says_what_is_valid_for_it(name, fault):
     text = str(caught.value)
     assert ("at random" in text) == (purpose == "closeness")
     assert ("in the same way in all groups" in text) == (purpose == "closeness")
-    assert ("drawn from H0" in text) == (purpose == "test")
+    assert ("from H0" in text) == (purpose == "test")
     drawn = {"ties": "ties='complete'", "gaps": "missing='complete'"}[fault]
     assert (drawn in text) == (purpose != "consensus")
     declared = {"ties": "ties=True", "gaps": "missing='half'"}[fault]

@@ -167,5 +167,5 @@ def test_effects_at_the_end_of_their_range_have_an_error():
 
 def test_figures_of_several_lines_against_epsilon_take_finite_ones():
     plan, at = pr.power.UniformityPower(2, kind="choices"), {"total_variation": 0.1}
-    with pytest.raises(ValueError, match="epsilon must be finite on the axis where nobs is a list"):
+    with pytest.raises(ValueError, match="epsilon must be finite on the axis if nobs is a list"):
         plan.plot_power("epsilon", nobs=[50, 90], epsilon=[1.0, math.inf], **at)

@@ -110,7 +110,7 @@ def test_a_delta_makes_sorts_lose_less():
     pure, gaussian = (plan.power(400, 0.5, phi=0.8, delta=delta) for delta in (0.0, 1e-6))
     assert gaussian < 0.7 * pure
     drawn = pr.power.AggregationPower(items=4, method="exponential")
-    with pytest.raises(ValueError, match="leave delta out"):
+    with pytest.raises(ValueError, match="Leave delta out"):
         drawn.power(400, 0.5, phi=0.8, delta=1e-6)
 
 

@@ -330,7 +330,8 @@ def test_every_distribution_goes_through_fit_and_back(name, epsilon):
     assert again.to_json() == result.release.to_json()
     assert again.parts["net wins"].distribution == part.distribution
     assert words(pr.from_json(result.to_json())) == words(result)
-    assert f"net wins, {LAW_NAMES[name]}" in words(result)
+    assert f"{LAW_NAMES[name]} noise, net wins" in words(result)
+    assert f"Noise: {LAW_NAMES[name]}. Differences between items" in words(result)
     top = pr.PrivateTopK.from_release(result.release, 2)
     assert 0 < top.pvalue <= 1 and top.conf_int().notna().all(axis=None)
     assert words(pr.from_json(top.to_json())) == words(top)
@@ -401,7 +402,7 @@ def test_the_win_matrix_takes_two_distributions(name):
     noise = cell_noise(reach, name, part.epsilon, 1e-6, ties=True)
     assert part.distribution == noise.distribution and part.step == 0.5 / noise.fineness
     assert words(pr.from_json(result.to_json())) == words(result)
-    assert f"win matrix, {LAW_NAMES[name]}" in words(result)
+    assert f"{LAW_NAMES[name]} noise, wins of each pair" in words(result)
     whole = sum(each.epsilon for each in result.release.parts.values())
     assert whole <= (1.0 if name == "gaussian" else 1.0 - math.log1p(-1e-6))
     top = pr.PrivateTopK.from_release(result.release, 2)
@@ -549,7 +550,8 @@ def test_non_private_runs_have_no_noise_whatever_the_distribution():
         assert survey().fit(np.inf, noise=name).release.parts[
             "net wins"
         ].distribution == DiscreteLaplace(0.0)
-    assert "Noise:" not in words(plain)
+    assert dict(plain.summary().header)["Noise:"] == "none"
+    assert "had independent noise" not in words(plain)
 
 
 @quiet

@@ -91,6 +91,6 @@ def test_a_bound_by_which_a_guarantee_of_rows_is_converted_is_read_back():
     again = pr.from_json(fit.fit(1.0).to_json())
     ranks = rows.rankings().reset_index(drop=True)
     test = pr.UniformityTest(ranks, max_rows=3).fit(1.0)
-    assert "7.5 for a respondent" not in (said := " ".join(str(again.summary()).split()))
-    assert "15 for a respondent with up to 15" in said
+    assert "epsilon up to 7.5" not in (said := " ".join(str(again.summary()).split()))
+    assert "a respondent with up to 15 comparisons has epsilon up to 15" in said
     assert pr.from_json(test.to_json()).release.sample.max_rows == 3

@@ -117,5 +117,5 @@ def test_a_ledger_of_a_later_version_is_refused_by_name(tmp_path):
 
 def test_a_protocol_of_a_later_version_is_refused_by_name():
     record = json.loads(read(Path(pr.__version__) / "protocol.json"))
-    with pytest.raises(ValueError, match="of another version than 1"):
+    with pytest.raises(ValueError, match="a protocol of version 1, and it has another version"):
         pr.local.protocol_from_json(json.dumps(record | {"version": 2}))
