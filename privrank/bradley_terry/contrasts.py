@@ -222,7 +222,7 @@ class Worths:
 
     @property
     def _inside(self) -> FloatArray:
-        return self.inference.equations.components.project(self.table)
+        return self.inference.equations.components.projected(self.table)
 
     @cached_property
     def covariance(self) -> FloatArray:
@@ -349,7 +349,7 @@ def _independent(
     if whole:
         return basis, values
     # combinations of these that lie within the identified coefficients
-    outside = basis - facts.components.project(basis)
+    outside = basis - facts.components.projected(basis)
     amounts, axes = spectrum(outside @ outside.T)
     inside = axes[:, amounts <= _CLOSE].T
     return inside @ basis, inside @ values

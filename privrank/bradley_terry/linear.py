@@ -482,13 +482,13 @@ class Components:
         """
         if self.projection is None:
             return rows
-        inside = self.project(rows).copy()
+        inside = self.projected(rows).copy()
         if not self.centred:
             inside[~self.identifies(rows)] = 0.0
         inside[np.abs(inside).max(axis=1, initial=0.0) <= 1e-9] = 0.0
         return inside
 
-    def project(self, rows: FloatArray) -> FloatArray:
+    def projected(self, rows: FloatArray) -> FloatArray:
         """Return rows of coefficients, shape (rows, p), projected onto the identified space."""
         return rows if self.projection is None else product(rows, self.projection)
 
@@ -497,7 +497,7 @@ class Components:
         if self.projection is None:
             return np.ones(len(rows), dtype=bool)
         size = np.abs(rows).max(axis=1, initial=0.0)
-        off = np.abs(rows - self.project(rows)).max(axis=1, initial=0.0)
+        off = np.abs(rows - self.projected(rows)).max(axis=1, initial=0.0)
         return np.asarray((off <= 1e-9 * size) & (size > 0))
 
 

@@ -599,7 +599,7 @@ class BTLResult(Result):
     def _values(self, at: At) -> FloatArray:
         """Return the worths without their covariance."""
         return matvec(
-            self._equations().components.project(self._map(at)), self.estimate.coefficients
+            self._equations().components.projected(self._map(at)), self.estimate.coefficients
         )
 
     def worths(self, at: At = None) -> pd.DataFrame:
