@@ -33,6 +33,9 @@ _STATISTICS = {
     **{name: spec.words for name, spec in PARTS.items() if spec.main},
 }
 
+# What is released with them for the estimates themselves.
+_MORE = {names.TIES: "ties", names.ITEM_COUNTS: "item counts"}
+
 _SOURCES = {
     "secure": "secure (system RNG)",
     "seeded": "seeded (do not publish)",
@@ -105,13 +108,14 @@ def comparison_header(
     """Return the header lines of all summaries of comparisons."""
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     part = _counts(release)
-    ties = " and ties" if names.TIES in release.parts else ""
+    released = [_STATISTICS.get(release.mechanism, release.mechanism)]
+    released += [word for name, word in _MORE.items() if name in release.parts]
     return header(
         release,
         ("Design:", f"{release.design.kind} ({_ORIGINS[origin]})"),
         noise=NoiseWords(
             "Laplace noise" if part is None else noise_name(part, details),
-            _STATISTICS.get(release.mechanism, release.mechanism) + ties,
+            " and ".join(released),
             _scales(release),
         ),
         details=details,
