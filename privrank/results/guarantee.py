@@ -33,7 +33,7 @@ _STATISTICS = {
     **{name: spec.words for name, spec in PARTS.items() if spec.main},
 }
 
-# What is released with them for the estimates themselves.
+# Further statistics of the estimates, released with the main one.
 _MORE = {names.TIES: "ties", names.ITEM_COUNTS: "item counts"}
 
 _SOURCES = {
