@@ -92,9 +92,8 @@ class ScoreEquations:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of the arrays, because results keep them."""
-        own_arrays(self)
-        if self.matching is not None:
-            own_arrays(self.matching)
+        for record in filter(None, (self, self.linear, self.linear.worths, self.matching)):
+            own_arrays(record)
 
     @property
     def fitted(self) -> ScoreFunction:

@@ -76,10 +76,6 @@ class LinearPredictor:
     pairs: PairCounts | None = None
     worths: LinearPredictor | None = None
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies of the arrays, because results keep them."""
-        own_arrays(self)
-
     @property
     def matrix(self) -> FloatArray | csr_array:
         """E, shape (edges, p); for worths without covariates it is computed anew, not stored."""
