@@ -2,8 +2,9 @@
 
 Wins and losses are released in one draw. Net wins and the number of comparisons of each item are
 released in two draws, each with a share of epsilon; a fit uses these if their predicted variance is
-at most 0.8 times the variance for wins and losses. Each survey is released in both ways, at one
-epsilon.
+at most 0.8 times the variance for wins and losses, and if the comparisons of items are clearly
+above their noise. Each survey is released in both ways, at one epsilon, unless only wins and losses
+are possible.
 
 `people` respondents answer `rows` different pairs each, drawn at random. Worths are evenly spaced
 from -1 to 1, except that the items at ranks k and k + 1 are equal. "error" is the root mean square
@@ -96,7 +97,10 @@ def rows_of(cell: Cell, found: list[np.ndarray]) -> list[dict[str, Any]]:
     """Return one row for each release."""
     table = np.array(found)
     rows = []
-    for place, name in ((1, "wins and losses"), (2, "net wins, comparisons")):
+    names = {1: "wins and losses", 2: "net wins, comparisons"}
+    if table[0, 1, 0] == table[0, 2, 0]:  # comparisons do not exceed their noise clearly
+        names.pop(2)
+    for place, name in names.items():
         here = table[:, place]
         covered = here[:, 4:]
         rows.append(
@@ -129,7 +133,7 @@ def main() -> None:
             found = study.replicate(one, asked.replicates, cell, cell=9600 + number)
             rows += rows_of(cell, found)
             print(*rows[-2:], sep="\n", flush=True)
-    if len(rows) == 2 * len(CELLS):
+    if asked.only == [""]:
         study.write(
             "topk_split",
             "Win rates from one draw or from a split budget",
