@@ -2,7 +2,7 @@
 
 `make validate-check` does this for all studies with a fingerprint
 (`docs/validation/fingerprints/`), in minutes instead of hours. A table is stale if a cell has a
-relative difference above 1e-6; its page has a note until the study is run again. On other versions
+difference above 1e-6, relative or absolute; its page has a note until the study is run again. On other versions
 of Python or the packages a difference is reported and does not fail.
 """
 
