@@ -1,9 +1,9 @@
 """Repeat the first replicate of every cell, and report tables that the code no longer reproduces.
 
 `make validate-check` does this for all studies with a fingerprint
-(`docs/validation/fingerprints/`), in minutes instead of hours. A table is stale if a number differs
-by more than 1e-6, both absolutely and relatively; its page has a note until the study is run again.
-On other versions of Python or the packages a difference is reported and does not fail.
+(`docs/validation/fingerprints/`), in minutes instead of hours. A table is stale if a cell has a
+relative difference above 1e-6; its page has a note until the study is run again. On other versions
+of Python or the packages a difference is reported and does not fail.
 """
 
 from __future__ import annotations

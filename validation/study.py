@@ -98,7 +98,7 @@ def _alike(one: list[Any], other: list[Any]) -> bool:
         or (
             isinstance(a, float)
             and isinstance(b, float)
-            and np.isclose(a, b, rtol=1e-6, atol=1e-6, equal_nan=True)
+            and np.isclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
         )
         for a, b in zip(one, other, strict=True)
     )
