@@ -8,28 +8,132 @@ statistic, on the item basis. The noise is transformed by the same map. For a lo
 matching loss the scores are another function of the worths
 (:class:`privrank.bradley_terry.losses.ScoreFunction`).
 
-The equations consist of these scores and of noise terms (:mod:`privrank.bradley_terry.noiseterm`).
+**Noise.** A released number enters the scores in two ways only: directly, or through the numbers of
+comparisons on which expected scores depend. To first order the noise z of a part of the release
+(:class:`NoiseTerm`) moves the scores at b by M(b) z, with
+
+    M(b) = scores - mean_scores(b)' counts,
+
+where row c of mean_scores(b), shape (cells, p), is the expected score of one answer in cell c. The
+covariance is v M M' for noise of variance v, and simulated errors are M z.
+
 This module has no access to the data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache, reduce
+from operator import matmul
+from typing import Any
 
 import numpy as np
 
 from privrank.bradley_terry.linear import Components, LinearPredictor
 from privrank.bradley_terry.losses import ScoreFunction
-from privrank.bradley_terry.noiseterm import Map, NoiseTerm
 from privrank.bradley_terry.paircounts import Matching
+from privrank.hypotheses.nulls import public_generator
+from privrank.hypotheses.tails import simulated
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import GROUP_ANSWERS, NET, PAIR_COUNTS, SIDES, WINS, WORTHS
+from privrank.release.plan import Noise, equivalent_variance
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import AnyArray, FloatArray, own_arrays
-from privrank.util.solvers import dense
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, own_arrays, readonly_copy
+from privrank.util.solvers import dense, product
+
+Map = Any
+"""A linear map for which ``rows @ map`` is defined: an array, or a sparse array."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseTerm:
+    """The noise of one part of a release, as independent vectors of k numbers.
+
+    Parameters
+    ----------
+    distribution : Noise or None
+        Distribution of a vector, in steps; None for standard normal numbers.
+    step : float
+        The step of the lattice.
+    size : int
+        The number k of entries of a vector.
+    scores : Map, shape (p, k), or None
+        The map from the numbers to the scores that they enter directly; None if there is none.
+    counts : sequence of Map, or None
+        The map from the numbers to the comparisons of the cells, shape (cells, k), as factors of a
+        product. The empty sequence is the identity. None if the numbers do not enter comparisons.
+    items : ndarray of int64, shape (1 or 2, l), or None
+        The item of each number, the winner and loser of each cell, or the two items of each pair.
+        The k numbers are k / l such blocks. Public draws are assigned to the items in the order of
+        their worths.
+    vectors : ndarray, shape (K, vectors)
+        Weights of the vectors in each column of a model matrix; scores are ordered by column.
+    beside : bool
+        Whether the noise is one of the normal errors of the scores that are not simulated.
+    """
+
+    distribution: Any
+    step: float
+    size: int
+    scores: Map = None
+    counts: Sequence[Map] | None = None
+    items: IntArray | None = None
+    vectors: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
+    beside: bool = False
+
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
+
+    @property
+    def by_pair(self) -> bool:
+        """Whether the numbers belong to pairs of items."""
+        return self.items is not None and len(self.items) == 2
+
+    @property
+    def variance(self) -> float:
+        """Variance of independent numbers whose differences have the variance of this noise."""
+        if self.distribution is None:
+            return self.step**2
+        return self.step**2 * equivalent_variance(self.distribution, self.size)
+
+    @property
+    def score_variance(self) -> float:
+        """Variance of the noise of each score, if the numbers enter all scores alike."""
+        return self.variance * float((self.scores**2).sum() / self.scores.shape[0])
+
+    def through_counts(self, rows: FloatArray) -> FloatArray:
+        """Return the effects of the numbers, through the counts, on rows of scores, (rows, k)."""
+        return dense(reduce(matmul, self.counts or (), rows))
+
+    def public(self, draws: int, place: IntArray) -> FloatArray:
+        """Return public draws that do not depend on the order in which items are listed.
+
+        They belong to the items at these places.
+        """
+        drawn = public_noise(self.distribution, self.size, draws, len(place) * self.by_pair)
+        if self.items is None:
+            return drawn
+        ends = place[self.items]
+        # numbers that enter scores have a sign, which depends on the order of the two items
+        turned = (ends[0] > ends[-1]) & (self.scores is not None)
+        rank = np.argsort(np.lexsort((ends.max(axis=0), ends.min(axis=0), turned)))
+        blocks = np.arange(0, self.size, len(rank))
+        return drawn.take(np.add.outer(blocks, rank).ravel(), axis=1)
+
+
+@lru_cache(maxsize=3)
+def public_noise(distribution: Noise | None, size: int, draws: int, pairs: int = 0) -> FloatArray:
+    """Return cached public draws, shape (draws, size), for pairs of items if `pairs` is not 0."""
+    generator = public_generator("errors of pairs" if pairs else "errors of worths", pairs or size)
+    if distribution is None:
+        drawn = generator.standard_normal((draws, size))
+    else:
+        drawn = simulated(distribution, (draws, size), generator)
+    return readonly_copy(drawn, np.float64)
+
 
 _NO_NOISE = NoiseTerm(DiscreteLaplace(0.0), 2.0, 1, np.full((1, 1), 0.5))
 
@@ -170,6 +274,20 @@ class ScoreEquations:
         """Error variance of each released pair count, summed over cells if there are covariates."""
         return self.variance(PAIR_COUNTS) + 2.0 * self.variance(WINS)
 
+    def _moves(
+        self, b: FloatArray, terms: Sequence[NoiseTerm]
+    ) -> Iterator[tuple[NoiseTerm, Map]]:
+        """Yield terms with their M at coefficients b, shape (p, k)."""
+        mean = None
+        for term in terms:
+            moved = term.scores
+            if term.counts is not None:
+                # the noise is symmetric, so the overall sign of counts alone does not matter
+                mean = self.mean_scores(b).T if mean is None else mean
+                through = reduce(matmul, term.counts, mean)
+                moved = through if moved is None else moved - through
+            yield term, moved
+
     def noise_covariance(
         self, b: FloatArray, terms: Sequence[NoiseTerm] | None = None
     ) -> FloatArray:
@@ -179,10 +297,11 @@ class ScoreEquations:
         """
         if terms is None:
             terms = [term for term in self.terms.values() if not term.beside]
-        mean = cache(lambda: self.mean_scores(b))  # once, if any term enters through counts
         covariance = np.zeros((len(b), len(b)))
-        for term in terms:
-            part = term.covariance(mean)
+        for term, moved in self._moves(b, terms):
+            whole = isinstance(moved, np.ndarray)
+            gram = product(moved, moved.T) if whole else dense(moved @ moved.T)
+            part = term.variance * np.kron(term.vectors @ term.vectors.T, gram)
             covariance[: len(part), : len(part)] += part
         return covariance
 
@@ -199,13 +318,17 @@ class ScoreEquations:
         Without covariates the draws are public and are assigned to the items in the order of the
         worths of a fit.
         """
-        mean = cache(lambda: self.mean_scores(b))  # once, if any term enters through counts
-        plain = self.covariates is None
         place = np.argsort(np.argsort(fit[: self.items], kind="stable"))
         errors = np.zeros((draws, len(b)))
-        for term in terms:
-            drawn = term.simulate(mean, draws, place, None if plain else generator)
-            errors[:, : drawn.shape[1]] += drawn
+        for term, moved in self._moves(b, terms):
+            lattice = term.step * moved.T
+            for row in term.vectors.T:
+                # one vector at a time keeps memory independent of their number
+                if self.covariates is None:
+                    drawn = term.public(draws, place)
+                else:
+                    drawn = simulated(term.distribution, (draws, term.size), generator)
+                errors[:, : len(row) * lattice.shape[1]] += np.kron(row, drawn @ lattice)
         return errors
 
     def count_noise(self, along: FloatArray, predictors: FloatArray) -> FloatArray:

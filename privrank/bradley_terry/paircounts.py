@@ -41,19 +41,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import matmul
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, eye_array, hstack, kron
+from scipy.sparse import coo_array, csr_array, hstack
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.special import ndtr, ndtri
 
 from privrank.bradley_terry.linear import item_contrasts
-from privrank.bradley_terry.noiseterm import NoiseTerm
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release import names
@@ -62,9 +61,6 @@ from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import inverse, product, spectrum
-
-MIN_GROUP = 1.0
-"""Least number of answers of a group; smaller released numbers are raised to it."""
 
 MAX_ERROR = 0.1
 """Largest ratio of the noise of an item's comparisons to their number for an identified item.
@@ -132,76 +128,19 @@ def uncounted(release: Release) -> bool:
 def pair_counts(release: Release) -> dict[str, Any]:
     """Return the comparisons per pair, as arguments of the score equations.
 
-    The key `pairs` is always present. Released counts add `surplus`, `terms` and `member`. Counts
-    that follow from the counts of the items add `terms`, `member` and `matching`.
+    The key `pairs` is always present. Released counts add `surplus` and `member`. Counts that
+    follow from the counts of the items add `member` and `matching`.
     """
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
-        ends = np.array(np.triu_indices(len(release.design.items), 1))
-        noise = _normal(part.noise_variance, part.values.size, (), ends)
         noisy = part.values.astype(np.float64)
-        counts = released_counts(release.design, noisy, part.noise_variance)
-        return counts | {"terms": {names.PAIR_COUNTS: noise}}
+        return released_counts(release.design, noisy, part.noise_variance)
     if names.SIDES in release.parts or names.ITEM_COUNTS in release.parts:
         matching, member = matched_counts(release)
-        return {
-            "pairs": matching.pairs,
-            "member": member,
-            "matching": matching,
-            "terms": matching.terms(names.ITEM_COUNTS in release.parts),
-        }
+        return {"pairs": matching.pairs, "member": member, "matching": matching}
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
     return {"pairs": release.design.pairs}
-
-
-def _normal(
-    variance: float, size: int, counts: tuple[Any, ...], items: IntArray | None = None
-) -> NoiseTerm:
-    """Return a term for errors of counts that are treated as normal."""
-    return NoiseTerm(None, math.sqrt(variance), size, counts=counts, items=items)
-
-
-def counts_by_cell(release: Release) -> dict[str, Any]:
-    """Return comparisons per pattern and pair, and per cell, with their errors.
-
-    Under a private design the comparisons per cell are released; the comparisons per pair are
-    released too unless they are declared. All cells are assumed to compare the pairs in the same
-    proportions.
-    """
-    counts = dict(pair_counts(release))
-    covariates = release.design.covariates
-    pairs = counts["pairs"]
-    m = len(release.design.items)
-    if covariates is None or pairs.origin == "observed":
-        return counts
-    cells = covariates.cells
-    answers = np.ones(cells)
-    terms = {}
-    if cells > 1:
-        part = release.parts[names.GROUP_ANSWERS]
-        answers = np.maximum(part.step * part.values, MIN_GROUP)
-    # edges cell by cell; each pair's comparisons are divided by the shares of the cells
-    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
-    share = answers / answers.sum()
-    counts["pairs"] = PairCounts(
-        np.tile(pairs.first, cells) + shift,
-        np.tile(pairs.second, cells) + shift,
-        np.asarray(np.kron(share, pairs.count), dtype=np.float64),
-        pairs.origin,
-    )
-    if "surplus" in counts:
-        counts["surplus"] = np.kron(share, counts["surplus"])
-        by_pair = kron(share[:, None], eye_array(len(pairs.count)), format="csr")
-        noise = counts["terms"][names.PAIR_COUNTS]
-        terms[names.PAIR_COUNTS] = replace(noise, counts=(by_pair,), beside=True)
-    if cells > 1:
-        # one more answer in a cell moves shares of all comparisons from the other cells to it
-        by_cell = kron(np.diag(share), pairs.count[:, None], format="csr")
-        moves = (np.diag(1.0 / share) - 1.0) / answers.sum()
-        noise = _normal(part.noise_variance, cells, (by_cell, moves))
-        terms[names.GROUP_ANSWERS] = replace(noise, beside=True)
-    return counts | {"group_answers": answers, "terms": terms}
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,24 +195,17 @@ class Matching:
         """Size of beta up to which intervals covered in studies."""
         return min(_MAX_DECAY, _MAX_IN_ALL / (len(self.by_items) - 1))
 
-    def _ends(self) -> tuple[csr_array, FloatArray]:
-        """Return factors of sums over each item's comparisons, corrected for the fit of beta."""
+    @property
+    def by_counts(self) -> tuple[Any, ...]:
+        """How the comparisons of the items enter the pair counts, as factors of a product.
+
+        The first two give sums over each item's comparisons, corrected for the fit of beta.
+        """
         ends = abs(item_contrasts(self.pairs, len(self.by_items)).matrix)
         summed = ends.multiply(self.pairs.count[:, None])
         taken = np.vstack((np.eye(len(self.by_items)), -(self.alike @ summed)))
-        return hstack((summed, csr_array(self.slopes[:, None])), format="csr"), taken
-
-    @property
-    def by_counts(self) -> tuple[Any, ...]:
-        """How the comparisons of the items enter the pair counts, as factors of a product."""
-        return (*self._ends(), self.by_items)
-
-    def terms(self, counted: bool) -> dict[str, NoiseTerm]:
-        """Return the noise of Q; if `counted`, also the noise of the items' comparisons."""
-        terms = {names.OPPONENTS: NoiseTerm(self.noise, 1.0, 1, counts=(self.slopes[:, None],))}
-        if counted:
-            terms[names.ITEM_COUNTS] = _normal(self.variance, len(self.by_items), self.by_counts)
-        return terms
+        added = hstack((summed, csr_array(self.slopes[:, None])), format="csr")
+        return added, taken, self.by_items
 
     def covariance(self, mean: FloatArray) -> FloatArray:
         """Return the contribution of random opponents to the covariance of the scores.
@@ -287,7 +219,8 @@ class Matching:
         met = contrasts.information(count * mean**2) - both - both.T
         met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
         # subtract the part explained by the comparisons of the items
-        nets = reduce(matmul, self._ends(), contrasts.scores_by(np.arange(len(mean)), mean).T)
+        by_pair = contrasts.scores_by(np.arange(len(mean)), mean).T
+        nets = reduce(matmul, self.by_counts[:2], by_pair)
         return np.asarray(met - product(product(nets, self.by_items), nets.T))
 
 
@@ -521,10 +454,13 @@ def parts_of(noisy: FloatArray, variance: float, items: int) -> IntArray | None:
                 if not alone.all():
                     queue.append(inside[~alone])
                 continue
-        cut = _weakest(within, variance) if 1 < len(inside) <= _MAX_SPECTRAL else None
-        if cut is None:
+        relative = np.full(1, np.inf)
+        if 1 < len(inside) <= _MAX_SPECTRAL:
+            sides, relative = _crossings(within, variance)
+        if relative.min() > FEW:
             parts.append(inside)
         else:
+            cut = sides[np.argmin(relative)]
             queue += [inside[cut], inside[~cut]]
     if len(parts) == 1:
         return None
@@ -557,8 +493,8 @@ def weak_cuts(
     table = squareform(noisy, checks=False)
     weak = []
     for part in (part for part in components if 1 < len(part) <= _MAX_SPECTRAL):
-        sides, crossing, noise = _crossings(table[np.ix_(part, part)], variance)
-        least = crossing / np.maximum(noise, 1e-150) + float(ndtri(_LIMIT))
+        sides, relative = _crossings(table[np.ix_(part, part)], variance)
+        least = relative + float(ndtri(_LIMIT))
         for cut in np.flatnonzero(least < FEW):
             side = np.zeros(len(table))
             side[part] = sides[cut]
@@ -566,29 +502,20 @@ def weak_cuts(
     return weak
 
 
-def _weakest(table: FloatArray, variance: float) -> BoolArray | None:
-    """Return one side of the weakest cut relative to the noise; None if all cuts exceed it."""
-    sides, crossing, noise = _crossings(table, variance)
-    least = int(np.argmin(crossing / np.maximum(noise, 1e-150)))
-    side: BoolArray = sides[least]
-    return None if crossing[least] > FEW * noise[least] else side
+def _crossings(table: FloatArray, variance: float) -> tuple[BoolArray, FloatArray]:
+    """Return the sides of the cuts that are tried, one per row, and the comparisons across each.
 
-
-def _crossings(table: FloatArray, variance: float) -> tuple[BoolArray, FloatArray, FloatArray]:
-    """Return sides of cuts, released comparisons across each, and the deviation of their noise."""
-    sides = _cuts(table)
-    crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
-    size = sides.sum(axis=1)  # a side of k items has k (m - k) pairs across the cut
-    return sides, crossing, np.sqrt(variance * size * (len(table) - size))
-
-
-def _cuts(table: FloatArray) -> BoolArray:
-    """Return the sides of the cuts that are tried, one per row."""
+    The comparisons are in standard deviations of their noise.
+    """
     m = len(table)
     if m <= _MAX_EVERY:  # the bits of 1 to 2^(m-1) - 1: the last item is never on the side
-        return np.asarray((np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1)
-    # a part with few comparisons to the rest is nearly constant along a low eigenvector
-    _, vectors = spectrum(np.diag(table.sum(axis=1)) - table)
-    place = np.argsort(np.argsort(vectors[:, : min(_VECTORS, m)], axis=0), axis=0)
-    sweeps = place.T[:, None, :] < np.arange(1, m)[None, :, None]
-    return np.concatenate((np.eye(m, dtype=bool), sweeps.reshape(-1, m)))
+        sides = (np.arange(1, 2 ** (m - 1))[:, None] >> np.arange(m)) % 2 == 1
+    else:
+        # a part with few comparisons to the rest is nearly constant along a low eigenvector
+        vectors = spectrum(np.diag(table.sum(axis=1)) - table)[1]
+        place = np.argsort(np.argsort(vectors[:, : min(_VECTORS, m)], axis=0), axis=0)
+        sweeps = place.T[:, None, :] < np.arange(1, m)[None, :, None]
+        sides = np.concatenate((np.eye(m, dtype=bool), sweeps.reshape(-1, m)))
+    crossing = np.einsum("ci,ci->c", sides @ table, ~sides)
+    size = sides.sum(axis=1)  # a side of k items has k (m - k) pairs across the cut
+    return sides, crossing / np.maximum(np.sqrt(variance * size * (m - size)), 1e-150)

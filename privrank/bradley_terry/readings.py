@@ -31,11 +31,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import eye_array, kron
 
-from privrank.bradley_terry.equations import ScoreEquations
+from privrank.bradley_terry.equations import NoiseTerm, ScoreEquations
 from privrank.bradley_terry.linear import Components, item_basis, item_contrasts, linear_predictor
 from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
-from privrank.bradley_terry.noiseterm import NoiseTerm
-from privrank.bradley_terry.paircounts import counts_by_cell, released_counts
+from privrank.bradley_terry.paircounts import pair_counts, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.privacy.netnoise import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -46,6 +45,9 @@ from privrank.util.arrays import FloatArray, readonly
 
 SIMULATION_STEP = 2.0**-20
 """Lattice on which the continuous noise of objective perturbation is simulated."""
+
+MIN_GROUP = 1.0
+"""Least number of answers of a group; smaller released numbers are raised to it."""
 
 
 @lru_cache(maxsize=4)
@@ -76,11 +78,77 @@ def score_equations(release: Release) -> ScoreEquations:
     return read(release)
 
 
+def _counts(release: Release) -> dict[str, Any]:
+    """Return :func:`pair_counts` with the terms of their noise.
+
+    Errors of counts are treated as normal. Noise of the items' comparisons has a term if it is
+    apart from the noise of net wins.
+    """
+    counts = dict(pair_counts(release))
+    pairs = counts["pairs"]
+    terms = {}
+    if names.PAIR_COUNTS in release.parts:
+        deviation = np.sqrt(release.parts[names.PAIR_COUNTS].noise_variance)
+        ends = np.array([pairs.first, pairs.second])
+        terms[names.PAIR_COUNTS] = NoiseTerm(None, deviation, ends[0].size, counts=(), items=ends)
+    if (matching := counts.get("matching")) is not None:
+        slopes = (matching.slopes[:, None],)
+        terms[names.OPPONENTS] = NoiseTerm(matching.noise, 1.0, 1, counts=slopes)
+        if names.ITEM_COUNTS in release.parts:
+            terms[names.ITEM_COUNTS] = NoiseTerm(
+                None, np.sqrt(matching.variance), len(matching.by_items), counts=matching.by_counts
+            )
+    return counts | {"terms": terms}
+
+
+def _counts_by_cell(release: Release) -> dict[str, Any]:
+    """Return comparisons per pattern and pair, and per cell, with their errors.
+
+    Under a private design the comparisons per cell are released; the comparisons per pair are
+    released too unless they are declared. All cells are assumed to compare the pairs in the same
+    proportions.
+    """
+    counts = _counts(release)
+    covariates = release.design.covariates
+    pairs = counts["pairs"]
+    m = len(release.design.items)
+    if covariates is None or pairs.origin == "observed":
+        return counts
+    cells = covariates.cells
+    answers = np.ones(cells)
+    terms = {}
+    if cells > 1:
+        part = release.parts[names.GROUP_ANSWERS]
+        answers = np.maximum(part.step * part.values, MIN_GROUP)
+    # edges cell by cell; each pair's comparisons are divided by the shares of the cells
+    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+    share = answers / answers.sum()
+    counts["pairs"] = PairCounts(
+        np.tile(pairs.first, cells) + shift,
+        np.tile(pairs.second, cells) + shift,
+        np.asarray(np.kron(share, pairs.count), dtype=np.float64),
+        pairs.origin,
+    )
+    if "surplus" in counts:
+        counts["surplus"] = np.kron(share, counts["surplus"])
+        by_pair = kron(share[:, None], eye_array(len(pairs.count)), format="csr")
+        noise = counts["terms"][names.PAIR_COUNTS]
+        terms[names.PAIR_COUNTS] = replace(noise, counts=(by_pair,), beside=True)
+    if cells > 1:
+        # one more answer in a cell moves shares of all comparisons from the other cells to it
+        by_cell = kron(np.diag(share), pairs.count[:, None], format="csr")
+        moves = (np.diag(1.0 / share) - 1.0) / answers.sum()
+        terms[names.GROUP_ANSWERS] = NoiseTerm(
+            None, np.sqrt(part.noise_variance), cells, counts=(by_cell, moves), beside=True
+        )
+    return counts | {"group_answers": answers, "terms": terms}
+
+
 def _of_worths(release: Release) -> ScoreEquations:
     """Read the worths of objective perturbation through their equations."""
     # at the minimiser X' mu(X theta) + gamma theta = target - w, so this sum is the noisy score
     # with the noise w
-    counts = counts_by_cell(release)
+    counts = _counts_by_cell(release)
     part = release.parts[names.WORTHS]
     gamma = release.plan.number("gamma")
     pairs = counts["pairs"]
@@ -185,7 +253,7 @@ def _of_net(release: Release) -> ScoreEquations:
     A model without covariates is the model with an intercept only, whose single row has weight 1.
     Released wins, and losses with a minus sign, add up to net wins.
     """
-    counts = counts_by_cell(release)
+    counts = _counts_by_cell(release)
     covariates = release.design.covariates
     m = len(release.design.items)
     pairs = counts["pairs"]

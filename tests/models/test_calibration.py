@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.bradley_terry import noiseterm
-from privrank.bradley_terry.noiseterm import NoiseTerm
+from privrank.bradley_terry import equations
+from privrank.bradley_terry.equations import NoiseTerm
 
 
 def comparisons(rng, theta, repeats):
@@ -54,7 +54,7 @@ def test_intervals_that_ignore_the_noise_do_not_cover(monkeypatch):
     # the study can fail: with the privacy part of the errors struck out, coverage collapses
     monkeypatch.setattr(NoiseTerm, "variance", 0.0)
     monkeypatch.setattr(
-        noiseterm, "public_noise", lambda distribution, m, draws, pairs: np.zeros((draws, m))
+        equations, "public_noise", lambda distribution, m, draws, pairs: np.zeros((draws, m))
     )
     assert coverage(6, 30, 0.5, 100, method="counts", penalty=2.0) < 0.90
 
