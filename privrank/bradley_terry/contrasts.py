@@ -45,7 +45,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.distance import squareform
 from scipy.special import ndtri
 
-from privrank.bradley_terry.estimate import Covariance, score_covariance
+from privrank.bradley_terry.estimate import Covariance, objective, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, MAX_DRAWN_ITEMS, Inference
 from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
@@ -383,10 +383,10 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     if inference.many and facts.covariates is None:  # the noise of pairs is not simulated here
         beside = beside + facts.noise_covariance(b, facts.pair_terms)
     # unchanged scores, even if no answers can have them, because only one point is tested
-    scored = weights @ inference.scores_left(t)
+    scores_left = objective(facts)[0] + facts.linear.scores(inference.left(t))
     draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws
     null = _Null(
-        float(_squares(white(scored[None]))[0]),
+        float(_squares(white((weights @ scores_left)[None]))[0]),
         white(product(_drawn(inference, scores, "sampling", draws), weights.T)),
         white(product(_drawn(inference, beside, "other errors", draws), weights.T)),
         white(product(inference.draw_noise(b, draws), weights.T)),

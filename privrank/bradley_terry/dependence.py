@@ -17,7 +17,6 @@ from functools import cached_property
 import numpy as np
 
 from privrank.bradley_terry.equations import ScoreEquations, released_degrees, scores_by_pattern
-from privrank.bradley_terry.errors import SecondMoments
 from privrank.bradley_terry.linear import (
     bordered,
     display,
@@ -143,7 +142,7 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     the other entries of its row and column have no meaning.
     """
     n = release.design.nobs
-    released = _unit(release) * release.parts[DEPENDENCE].values
+    released = moment_unit(release) * release.parts[DEPENDENCE].values
     first, second = np.triu_indices(equations.items, 1)
     squares = np.zeros_like(equations.linear.identity)
     squares[first, second] = released[: len(first)]
@@ -161,7 +160,7 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     return np.asarray((total - mean / n) * (n / max(n - 1, 1)))
 
 
-def _unit(release: Release) -> float:
+def moment_unit(release: Release) -> float:
     """Return the size of one lattice step of the released second moments."""
     return release.parts[DEPENDENCE].step * release.found.get(RESIDUAL, 1.0) ** 2
 
@@ -212,25 +211,6 @@ def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
     values, vectors = spectrum(unit.T @ measured @ unit)
     wider = root @ vectors
     return np.asarray((wider * np.maximum(values, 1.0)) @ wider.T)
-
-
-def single_contrasts(
-    equations: ScoreEquations, release: Release, b: FloatArray
-) -> SecondMoments | None:
-    """Return second moments for tests of single contrasts; None if none were released by pair.
-
-    A combination a of half net wins has the variance -sum over pairs of a_i a_j q_ij / 4.
-    """
-    if DEPENDENCE not in release.parts or LARGEST in release.found:
-        return None
-    distribution = release.parts[DEPENDENCE].distribution
-    assert distribution is not None
-    return SecondMoments(
-        second_moments(equations, release, b),
-        independent_scores(equations, release, b),
-        _unit(release) ** 2 * distribution.variance / 16.0,
-        equations.tied,
-    )
 
 
 def moments_by_block(

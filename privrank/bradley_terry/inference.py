@@ -13,6 +13,8 @@ the worths of a fit without the q item covariates, and V their covariance. The e
 for which r'(V + tau^2 I)^-1 r equals its expectation m - 1 - q, or 0 if there is none. It rests on
 m - 1 - q numbers, so standard errors that include it use t quantiles with m - 1 - q degrees of
 freedom.
+
+This module has no access to the data.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ from privrank.bradley_terry.dependence import (
     degrees_of_freedom,
     effect_bounded,
     effect_error,
+    independent_scores,
+    moment_unit,
     released_effect,
-    single_contrasts,
+    second_moments,
 )
 from privrank.bradley_terry.equations import ScoreEquations
-from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import (
     Covariance,
     WorthEstimate,
@@ -45,11 +48,11 @@ from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.paircounts import pair_counts
 from privrank.bradley_terry.readings import score_equations
 from privrank.hypotheses.nulls import public_generator
-from privrank.release.names import CEILING, LARGEST, MOMENTS
+from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, readonly, readonly_copy
-from privrank.util.solvers import find_root, product, solve_each, spectrum
+from privrank.util.arrays import FloatArray, batches, readonly, readonly_copy
+from privrank.util.solvers import find_root, product, quadratic, solve_each, spectrum
 
 MAX_SIMULATED_ITEMS = 50
 """Number of items above which tests and intervals of single coefficients use normal noise."""
@@ -65,6 +68,181 @@ _MAX_DRAWS = 9_999
 _MIN_DRAWS = 999
 _NUMBERS = 20_000_000
 """Bounds of the number of simulated errors with covariates, and of random numbers in all."""
+
+
+_GROUPS = 64
+"""Number of groups of draws of similar size that represent the noise of one number."""
+
+_FAR = 120
+_FINE = 4
+"""Number of sizes that represent the largest draws, and number per halving of the tail."""
+
+KNOWN = 1e9
+"""Degrees of freedom from which a variance is treated as known."""
+
+_BLOCK = 2**21
+"""Largest number of array entries in memory at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SecondMoments:
+    """The covariance of scores as estimated by second moments that were released with noise.
+
+    The variance of a contrast is the measured one, but at least the variance under independent
+    answers. Applying this bound to each contrast separately adds less variance than a covariance
+    that satisfies it in every direction.
+
+    Parameters
+    ----------
+    measured : ndarray, shape (p, p)
+        Unbiased estimate of the covariance of the scores, which noise can make indefinite. The
+        covariance of the number of ties with the other scores is not measured.
+    least : ndarray, shape (p, p)
+        The covariance under independent answers.
+    noise : float
+        Variance of the noise of the product of two items' scores.
+    tied : bool
+        Whether the last score is the number of ties.
+    """
+
+    measured: FloatArray
+    least: FloatArray
+    noise: float
+    tied: bool = False
+
+    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of combinations of scores, and the variances of their errors.
+
+        For weights a of half the net wins and c of the number of ties T, the variance of
+        a'net / 2 + c T is at most (sd a'net / 2 + |c| sd T)^2, whatever their correlation. The
+        errors of both variances are propagated to this bound by its derivatives.
+        """
+        m = len(self.least) - self.tied
+        items = weights[:, :m] - weights[:, :m].mean(axis=1, keepdims=True)
+        squares = items**2
+        # sum over pairs i < j of (a_i a_j)^2
+        products = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
+        variance = np.maximum(
+            quadratic(items, self.measured[:m, :m]), quadratic(items, self.least[:m, :m])
+        )
+        side = self.noise * products
+        if not self.tied:
+            return variance, side
+        ties = max(float(self.measured[m, m]), float(self.least[m, m]), 1e-300)
+        own = weights[:, m] ** 2
+        both = (np.sqrt(np.maximum(variance, 0.0)) + np.sqrt(own * ties)) ** 2
+        # a tie has the score 1 and a net win 1/2, so its noise is 16 times the noise of products
+        relative = side / np.maximum(variance, 1e-300) + 16.0 * self.noise * own / ties
+        return both, both * relative
+
+
+def single_contrasts(
+    equations: ScoreEquations, release: Release, b: FloatArray
+) -> SecondMoments | None:
+    """Return second moments for tests of single contrasts; None if none were released by pair.
+
+    A combination a of half net wins has the variance -sum over pairs of a_i a_j q_ij / 4.
+    """
+    if DEPENDENCE not in release.parts or LARGEST in release.found:
+        return None
+    distribution = release.parts[DEPENDENCE].distribution
+    assert distribution is not None
+    return SecondMoments(
+        second_moments(equations, release, b),
+        independent_scores(equations, release, b),
+        moment_unit(release) ** 2 * distribution.variance / 16.0,
+        equations.tied,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreErrors:
+    """Errors of p scores at the fit.
+
+    Parameters
+    ----------
+    sampling : ndarray, shape (p, p)
+        Covariance of the sampling errors.
+    beside : ndarray, shape (p, p)
+        Covariance of other normal errors, such as errors of comparisons by group.
+    noise : ndarray, shape (draws, p), or None
+        Draws of the noise, from a public counter seed; None if there is no noise.
+    df : float
+        Degrees of freedom of the estimated covariance, infinite if the covariance is known.
+    moments : SecondMoments, optional
+        Second moments for single contrasts, if they are more precise than `sampling`, which is
+        valid for all contrasts simultaneously.
+    effect_error, most_effect : float
+        Relative standard error of a released design effect in `sampling`, due to its noise, and
+        the ratio of its ceiling to it.
+    whole_df : float
+        Upper bound of the degrees of freedom of whole variances, noise included. It is the number
+        of contrasts from which the scatter of items about their covariates is estimated, and
+        infinite without item covariates.
+
+    Notes
+    -----
+    **Noise.** Tail probabilities of sampling errors plus noise are averages over the draws. Except
+    for the largest draws, draws of similar size are combined and replaced by their root mean
+    square. The largest draws determine the far tail, which simultaneous statements need. They are
+    replaced by an exponential tail with their mean excess, because all noise here has such a tail
+    or a lighter one. The noise is symmetric, so only its absolute sizes are stored.
+    """
+
+    sampling: FloatArray
+    beside: FloatArray
+    noise: FloatArray | None = None
+    df: float = math.inf
+    moments: SecondMoments | None = None
+    effect_error: float = 0.0
+    most_effect: float = 1.0
+    whole_df: float = math.inf
+
+    def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sampling variances by row of `weights`, and the variances of their errors."""
+        if self.moments is not None:
+            variance, side = self.moments.variances(weights)
+        else:
+            variance = quadratic(weights, self.sampling)
+            side = (self.effect_error * variance) ** 2
+        return np.maximum(variance, 1e-300), side
+
+    def freedom(
+        self, normal: FloatArray, side: FloatArray | float, total: FloatArray, df: float
+    ) -> FloatArray:
+        """Return the degrees of freedom of total variances, of which a part is not noise.
+
+        They follow from Satterthwaite's rule. `df` are the degrees of freedom of the part that is
+        not noise, `normal`, due to the finite number of respondents. `side` is the variance of its
+        error due to noise on the released dependence. The result is at most `whole_df`.
+        """
+        lost = 0.5 * side / total / total + (normal / total) ** 2 / df
+        return np.asarray(np.minimum(1.0 / np.maximum(lost, 1e-300), min(self.whole_df, KNOWN)))
+
+    def sizes(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sizes of the noise of combinations, shape (rows, sizes), and their shares."""
+        if self.noise is None:
+            return np.zeros((len(weights), 1)), np.ones(1)
+        draws = len(self.noise)
+        last = max(draws // _GROUPS, 1)
+        starts = np.arange(0, draws - last, last)
+        halvings = np.arange(_FAR) / _FINE
+        beyond = np.diff(1.0 - 2.0**-halvings, append=1.0)
+        share = np.append(np.diff(starts, append=draws - last), last * beyond) / draws
+        sizes = np.empty((len(weights), len(share)))
+        for rows in batches(len(weights), draws, _BLOCK):
+            drawn = np.sort(np.abs(weights[rows] @ self.noise.T), axis=1)
+            body = drawn[:, : draws - last]
+            tail = drawn[:, draws - last :]
+            # combine draws of similar size by their mean square
+            sums = np.add.reduceat(body**2, starts, axis=1)
+            sizes[rows, : len(starts)] = np.sqrt(sums / (share[: len(starts)] * draws))
+            # replace the largest by an exponential tail with their mean excess, in equal steps of
+            # the logarithm of the tail probability
+            excess = (tail - body[:, -1:]).mean(axis=1, keepdims=True)
+            steps = math.log(2.0) * (halvings + 0.5 / _FINE)
+            sizes[rows, len(starts) :] = body[:, -1:] + excess * steps
+        return sizes, share
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +275,15 @@ class Inference:
         """Compute the covariance of a fit."""
         equations = score_equations(release)
         errors = covariance(equations, release, fitted)
-        if (free := FreeFit.of(release, corrected=fitted.corrected)) is not None:
-            errors = _with_scatter(errors, equations, fitted, free)
+        free = FreeFit.of(release, corrected=fitted.corrected)
+        if free is not None:
+            # a deviation u_i of a worth moves the scores by the information of the fit
+            curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
+            weights = (equations.pairs.count * curvature)[:, None]
+            moved = equations.linear.matrix.T @ (weights * free.inference.equations.linear.matrix)
+            variances = np.repeat(free.scatter, equations.items - 1)
+            moved = np.asarray(moved)[:, : len(variances)]
+            errors = replace(errors, scattered=(moved * variances) @ moved.T)
         return cls(release, equations, fitted, errors, free)
 
     @property
@@ -114,6 +299,11 @@ class Inference:
     def many(self) -> bool:
         """Whether noise is taken as normal, and contrasts have Wald tests, due to many items."""
         return self.equations.items > MAX_SIMULATED_ITEMS
+
+    @cached_property
+    def at_fit(self) -> FloatArray:
+        """The predictors of the fit."""
+        return self.equations.linear.predict(self.fitted.coefficients)
 
     @cached_property
     def clusters(self) -> Clusters | None:
@@ -166,8 +356,7 @@ class Inference:
         products have the weight n / (n - 1).
         """
         n = self.release.design.nobs
-        fit = self.equations.linear.predict(self.fitted.coefficients)
-        return (t, 1.0), (fit, n / max(n - 1.0, 1.0))
+        return (t, 1.0), (self.at_fit, n / max(n - 1.0, 1.0))
 
     def moves(self, contrasts: FloatArray) -> FloatArray:
         """Return V c for contrasts c, shape (rows, p), the directions from the fit to null points.
@@ -176,12 +365,8 @@ class Inference:
         is the inverse of the information.
         """
         if self.release.source == "none":
-            return self.weights(self.equations.linear.predict(self.fitted.coefficients), contrasts)
-        return product(contrasts, self._covariance)
-
-    @cached_property
-    def _covariance(self) -> FloatArray:
-        return readonly(self.errors.independent + self.errors.privacy)
+            return self.weights(self.at_fit, contrasts)
+        return product(contrasts, self.errors.independent + self.errors.privacy)
 
     @cached_property
     def score(self) -> FloatArray:
@@ -190,34 +375,19 @@ class Inference:
         Known answers are not part of these scores; they enter by edge.
         """
         facts = self.equations
-        b = self.fitted.coefficients
-        edges = facts.linear.predict(b)
         if self.release.source == "none":
             return objective(facts)[0]
         if facts.covariates is None:
             possible = attainable(facts.score[: facts.items], facts.pairs, facts.function)
         else:
             # a necessary condition, in the direction in which such scores drive the fit
-            most = facts.function.most * float(facts.by_edge(facts.released) @ np.abs(edges))
-            possible = float(facts.score @ b) < most
+            most = facts.function.most * float(facts.by_edge(facts.released) @ np.abs(self.at_fit))
+            possible = float(facts.score @ self.fitted.coefficients) < most
         if possible:
             return facts.score
-        return readonly(-facts.linear.scores(self._left(edges)))
+        return readonly(-facts.linear.scores(self.left(self.at_fit)))
 
-    def residual(self, weights: FloatArray, along: FloatArray, t: FloatArray) -> FloatArray:
-        """Return combinations of scores minus their expectations at predictors t, shape (rows,).
-
-        `weights` are the weights of the scores and `along` the weights by edge. `along` and `t`
-        have the shape (rows, edges).
-        """
-        return np.asarray(weights @ self.score + (along * self._left(t)).sum(axis=-1))
-
-    def scores_left(self, t: FloatArray) -> FloatArray:
-        """Return the unchanged scores minus their expectations at predictors t, shape (p,)."""
-        scores = objective(self.equations)[0]
-        return scores + self.equations.linear.scores(self._left(t))
-
-    def _left(self, t: FloatArray) -> FloatArray:
+    def left(self, t: FloatArray) -> FloatArray:
         """Return the residual of each edge, or minus its expected score if answers are not known.
 
         Residuals of known answers have the weights of their scores. Known answers are not part of
@@ -268,6 +438,7 @@ class Inference:
         noise = facts.noise_covariance(self.fitted.coefficients, terms)
         return readonly(noise + self.errors.scattered)
 
+    @cached_property
     def score_errors(self) -> ScoreErrors | None:
         """Return the errors of the scores at the fit; None if score tests are not used."""
         if self.many:
@@ -277,7 +448,7 @@ class Inference:
         noise: FloatArray | None = None
         if any(term.variance > 0 for term in facts.terms.values()):
             draws = self.draws if facts.covariates is not None else self.draws // 2
-            noise = self._drawn(b, draws, public_generator("errors of coefficients", len(b)))
+            noise = self.draw_noise(b, draws, public_generator("errors of coefficients", len(b)))
         return ScoreErrors(
             self.errors.scores,
             self.beside,
@@ -288,22 +459,20 @@ class Inference:
             self.whole_freedom,
         )
 
-    def draw_noise(self, b: FloatArray, draws: int) -> FloatArray:
-        """Simulate the noise of the scores at coefficients b, shape (draws, p)."""
-        if self.release.source == "none":
-            return np.zeros((draws, len(b)))
-        return self._drawn(b, draws, public_generator("noise of scores", len(b), draws))
+    def draw_noise(
+        self, b: FloatArray, draws: int, generator: np.random.Generator | None = None
+    ) -> FloatArray:
+        """Simulate the noise of the scores at coefficients b, shape (draws, p).
 
-    def _drawn(self, b: FloatArray, draws: int, generator: np.random.Generator) -> FloatArray:
-        """Draw the noise from its exact distributions, with normal errors of counts.
-
-        Terms that are not simulated and the noise on the worths of objective perturbation are left
-        out. With many items the noise of pairs is left out as well, because it is taken as normal.
+        It is drawn from its exact distributions, with normal errors of counts. Terms that are not
+        simulated and the noise on the worths of objective perturbation are left out. With many
+        items the noise of pairs is left out as well, because it is taken as normal.
         """
+        generator = generator or public_generator("noise of scores", len(b), draws)
         terms = [
             term
             for term in self.equations.terms.values()
-            if not (term.beside or (self.many and term.by_pair))
+            if term.variance > 0 and not (term.beside or (self.many and term.by_pair))
         ]
         return self.equations.simulate_noise(b, draws, terms, self.fitted.coefficients, generator)
 
@@ -373,22 +542,6 @@ def _paule_mandel(squares: FloatArray, variances: FloatArray) -> float:
     if not (np.isfinite(squares).all() and (variances > 0).all() and beyond(0.0) > 0):
         return 0.0
     return find_root(beyond, 0.0, float(squares.mean()))
-
-
-def _with_scatter(
-    errors: Covariance, equations: ScoreEquations, fitted: WorthEstimate, free: FreeFit
-) -> Covariance:
-    """Return the covariance, with the scatter of the items about their covariates included.
-
-    A deviation u_i of a worth moves the scores by the information of the fit.
-    """
-    # changes of the scores with the worths on contrasts of the items
-    curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
-    contrasts = free.inference.equations.linear.matrix
-    weighted = (equations.pairs.count * curvature)[:, None] * contrasts
-    variances = np.repeat(free.scatter, equations.items - 1)
-    moved = np.asarray(equations.linear.matrix.T @ weighted)[:, : len(variances)]
-    return replace(errors, scattered=(moved * variances) @ moved.T)
 
 
 def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) -> bool:

@@ -36,19 +36,20 @@ For many items the tests are Wald tests with normal noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.bradley_terry.equations import ScoreEquations
-from privrank.bradley_terry.errors import ScoreErrors, error_pvalues, from_normal, to_normal
-from privrank.bradley_terry.inference import MAX_SIMULATED_ITEMS, Inference
+from privrank.bradley_terry.inference import KNOWN, MAX_SIMULATED_ITEMS, Inference, ScoreErrors
 from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, batches
+from privrank.hypotheses.tails import mixture_tail, skewed_tail
+from privrank.util.arrays import FloatArray, IntArray, batches
 from privrank.util.solvers import matvec, product, quadratic
 
 _BLOCK = 512
@@ -101,7 +102,7 @@ def _tests(
     inference: Inference, contrasts: FloatArray
 ) -> Iterator[tuple[IntArray, FloatArray, ScoreTests | WaldTests]]:
     """Yield the tests of identified contrasts, with their rows and :func:`shares`."""
-    errors = inference.score_errors()
+    errors = inference.score_errors
     known = np.flatnonzero(inference.equations.components.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
     for block in batches(len(known), 1, _BLOCK):
@@ -114,6 +115,56 @@ def _tests(
         value = matvec(here, inference.fitted.coefficients)
         deviation = np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0))
         yield rows, share, WaldTests(value, deviation, inference.freedom)
+
+
+def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
+    """Return the normal quantiles with the tail probabilities of positive t quantiles."""
+    if np.isinf(df).all():
+        return size
+    known = np.minimum(df, KNOWN)
+    # if a tail underflows, use its logarithm to first order
+    tail = stdtr(known, -size)
+    far = np.sqrt(known * np.log1p(size**2 / known))
+    normal = np.where(tail > 1e-290, -ndtri(np.maximum(tail, 1e-300)), far)
+    return np.where(df >= KNOWN, size, normal)
+
+
+def error_pvalues(
+    size: FloatArray,
+    variance: FloatArray,
+    noise: FloatArray,
+    share: FloatArray,
+    skewness: FloatArray,
+    df: FloatArray | float = math.inf,
+) -> FloatArray:
+    """Return two-sided p-values of errors of signed sizes, shape (rows,).
+
+    The errors are sampling errors plus noise, a mixture of sizes of either sign. The p-value is
+    twice the tail probability on the side of the error. Two tails are computed, one for normal
+    sampling errors and one for sampling errors with the given skewness (Pearson's type III), and
+    the larger one is used. If variances are estimated, a size is treated as a t quantile and
+    replaced by the normal quantile with the same tail probability.
+
+    Parameters
+    ----------
+    size : ndarray, shape (rows,)
+        Errors, with their signs.
+    variance : ndarray, shape (rows,)
+        Variances of the sampling errors.
+    noise : ndarray, shape (rows, sizes)
+        Sizes of the noise.
+    share : ndarray, shape (sizes,)
+        Their probabilities.
+    skewness : ndarray, shape (rows,)
+        Skewness of the sampling errors.
+    df : ndarray, shape (rows,), or float
+        Degrees of freedom of the whole variance, infinite if the variance is given.
+    """
+    total = np.sqrt(variance + noise**2 @ share)
+    x = total * to_normal(np.abs(size) / total, df)
+    given = x, np.sqrt(variance), noise, share
+    skewed = 2.0 * skewed_tail(*given, np.sign(size) * skewness)
+    return np.minimum(np.maximum(mixture_tail(*given), skewed), 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,8 +191,10 @@ class WaldTests:
 
     def limits(self, alpha: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper limits."""
-        half = from_normal(-ndtri(0.5 * np.asarray(alpha)), self.df) * self.deviation
-        return self.value - half, self.value + half
+        size = -ndtri(0.5 * np.asarray(alpha))
+        if not np.isinf(self.df):
+            size = -stdtrit(self.df, np.maximum(ndtr(-size), 1e-300))
+        return self.value - size * self.deviation, self.value + size * self.deviation
 
 
 def shares(facts: ScoreEquations, rows: FloatArray) -> FloatArray:
@@ -191,20 +244,6 @@ def _third(
     return np.asarray((answers * (values - mean) ** 3).sum(axis=0) @ facts.pairs.count)
 
 
-def _beside_zero(
-    low: FloatArray, high: FloatArray, holds_zero: BoolArray, positive: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return limits that contain zero exactly where they should.
-
-    `positive` is the sign of the estimates. A search ends close to the level only, but whether the
-    interval contains zero must agree exactly with the p-value.
-    """
-    apart = np.where(positive, np.maximum(low, _EDGE), low), np.minimum(high, -_EDGE)
-    lower = np.where(holds_zero, np.minimum(low, -_EDGE), apart[0])
-    upper = np.where(holds_zero, np.maximum(high, _EDGE), np.where(positive, high, apart[1]))
-    return lower, upper
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TestPoint:
     """A combination of scores at each of several null points.
@@ -252,10 +291,10 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
         noisy = (
             quadratic(weights, noise)
             + facts.count_noise(along, edges)
-            - facts.count_noise(along, facts.linear.predict(b))
+            - facts.count_noise(along, inference.at_fit)
         )
         return TestPoint(
-            inference.residual(weights, along, edges),
+            weights @ inference.score + (along * inference.left(edges)).sum(axis=-1),
             weights,
             independent,
             _third(facts, along, edges, spread),
@@ -290,11 +329,9 @@ def _sampling(
             yield effect * independent, np.zeros_like(effect)
         return
     variance, side = errors.variances(weights)
-    fit = facts.linear.predict(inference.fitted.coefficients)
+    spread = facts.spread(inference.at_fit, facts.fitted)
     # the bound keeps the square of the ratio finite
-    ratio = np.minimum(
-        independent / np.maximum(along**2 @ facts.spread(fit, facts.fitted), 1e-300), 1e150
-    )
+    ratio = np.minimum(independent / np.maximum(along**2 @ spread, 1e-300), 1e150)
     yield np.maximum(ratio * variance, _TINY), ratio**2 * side
 
 
@@ -370,9 +407,15 @@ class ScoreTests:
         """Return lower and upper limits, with zero between them exactly if it is not rejected."""
         low, high = (self._limit(side, alpha) for side in (-1.0, 1.0))
         pvalue = self.pvalues(np.zeros(len(alpha)))
-        low, high = _beside_zero(low, high, pvalue >= alpha, self.value > 0)
-        missing = np.isnan(pvalue)
-        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+        # a search ends close to the level only, but whether the interval contains zero must agree
+        # exactly with the p-value
+        least = np.where(self.value > 0, _EDGE, -np.inf)
+        most = np.where(self.value > 0, np.inf, -_EDGE)
+        holds = pvalue >= alpha
+        low = np.where(holds, np.minimum(low, -_EDGE), np.maximum(low, least))
+        high = np.where(holds, np.maximum(high, _EDGE), np.minimum(high, most))
+        missing = np.where(np.isnan(pvalue), np.nan, 0.0)
+        return low + missing, high + missing
 
     def _limit(self, side: float, alpha: FloatArray) -> FloatArray:
         """Return the limits on one side, below (-1) or above (1)."""

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import helmert
 
-from privrank.bradley_terry.errors import ScoreErrors
-from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.inference import Inference, ScoreErrors
 from privrank.bradley_terry.scoretests import ScoreTests, TestPoint
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import quadratic

@@ -72,11 +72,10 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.special import fdtrc, stdtr, stdtrit
 
-from privrank.bradley_terry.dependence import degrees_of_freedom, floored, single_contrasts
+from privrank.bradley_terry.dependence import degrees_of_freedom, floored
 from privrank.bradley_terry.equations import ScoreEquations
-from privrank.bradley_terry.errors import ScoreErrors
 from privrank.bradley_terry.estimate import response_covariance, score_covariance
-from privrank.bradley_terry.inference import Inference
+from privrank.bradley_terry.inference import Inference, ScoreErrors, single_contrasts
 from privrank.bradley_terry.linear import ridge_product
 from privrank.bradley_terry.scoretests import ScoreTests
 from privrank.consensus.statements import NoisyVotes
@@ -503,7 +502,7 @@ def worth_source(inference: Inference) -> Source:
         rows = _beside_ties(basis, facts, slope)
         return (rows @ residual)[None], *((rows @ matrix @ rows.T)[None] for matrix in matrices)
 
-    errors = inference.score_errors()
+    errors = inference.score_errors
     draws = None
     if errors is not None and errors.noise is not None:
         b = inference.fitted.coefficients

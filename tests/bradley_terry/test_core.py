@@ -8,7 +8,7 @@ import pytest
 import referencecore as reference
 
 import privrank as pr
-from privrank.bradley_terry import dependence, errors, scoretests
+from privrank.bradley_terry import dependence, scoretests
 from privrank.bradley_terry.contrasts import joint_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -39,7 +39,7 @@ def test_tests_without_noise_are_those_of_the_reference(seed, rows):
     result, data = survey(seed, rows)
     inference, b = result._inference(), result.estimate.coefficients
     contrast = np.eye(data.items)[0] - np.eye(data.items)[1]
-    tests = scoretests.score_tests(inference, inference.score_errors(), contrast[None])
+    tests = scoretests.score_tests(inference, inference.score_errors, contrast[None])
     for value in (0.0, 0.7, -1.5):
         at = np.array([value])
         found = tests._pvalues(at, np.zeros(1, dtype=int), tests._shapes(at))[0]
@@ -149,7 +149,7 @@ def _limits(wins, n):
 
 
 def _agrees(inference, data, b, contrast):
-    tests = scoretests.score_tests(inference, inference.score_errors(), contrast[None])
+    tests = scoretests.score_tests(inference, inference.score_errors, contrast[None])
     found, wanted = [], []
     for value in (-1.0, -0.5, 0.5, 1.5):
         at = np.array([value])
@@ -204,9 +204,10 @@ def _camps(alike=20):
 
 def test_skewness_without_the_design_effect_is_found(monkeypatch):
     facts = _camps()
+    exact = scoretests.error_pvalues
 
     def planted(size, variance, noise, share, skewness, df):
-        return errors.error_pvalues(size, variance, noise, share, skewness / 3**0.5, df)
+        return exact(size, variance, noise, share, skewness / 3**0.5, df)
 
     assert _agrees(*facts)
     monkeypatch.setattr(scoretests, "error_pvalues", planted)

@@ -12,8 +12,8 @@ from scipy.stats import t as student
 
 import privrank as pr
 from privrank.bradley_terry.contrasts import _Null, _simulated
-from privrank.bradley_terry.errors import ScoreErrors, SecondMoments, error_pvalues, to_normal
-from privrank.bradley_terry.scoretests import pvalues
+from privrank.bradley_terry.inference import ScoreErrors, SecondMoments
+from privrank.bradley_terry.scoretests import error_pvalues, pvalues, to_normal
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -125,7 +125,7 @@ def test_a_released_design_effect_is_known_as_well_as_its_noise_allows():
 @quiet
 def test_intervals_by_second_moments_are_within_those_of_the_joint_covariance():
     fit = university().fit(2.0, dependence="pairs", rng=np.random.default_rng(4))
-    scores = fit._inference().score_errors()
+    scores = fit._inference().score_errors
     first, second = np.triu_indices(6, 1)
     rows = np.eye(6)[first] - np.eye(6)[second]
     joint = replace(scores, moments=None).variances(rows)[0]

@@ -15,9 +15,8 @@ from privrank.bradley_terry.dependence import (
     floored_moments,
     independent_scores,
     second_moments,
-    single_contrasts,
 )
-from privrank.bradley_terry.errors import SecondMoments
+from privrank.bradley_terry.inference import SecondMoments, single_contrasts
 from privrank.mechanisms.tallies import pair_moments
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.archived import archive
