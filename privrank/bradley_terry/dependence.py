@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from privrank.bradley_terry.equations import ScoreEquations, released_degrees, scores_by_pattern
 from privrank.bradley_terry.linear import (
-    bordered,
     display,
     edge_runs,
     groups_at,
@@ -48,7 +48,7 @@ from privrank.release.names import (
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, readonly_copy
-from privrank.util.solvers import product, propagate, quadratic, spectrum
+from privrank.util.solvers import dense, product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
 """Limit of the predictors, in spreads of worths, at which variances of answers are evaluated."""
@@ -102,8 +102,10 @@ def released_effect(release: Release) -> float:
     If the release does not show the design effect (:func:`effect_bounded`), this is the largest
     value that any answers can have.
     """
+    part = release.parts[DEPENDENCE]
+    effect = _effect_unit(release) * part.step * float(part.values[0])
     ceiling = release.found[CEILING]
-    return ceiling if effect_bounded(release) else max(1.0, min(_as_released(release), ceiling))
+    return ceiling if effect_bounded(release) else max(1.0, min(effect, ceiling))
 
 
 def effect_bounded(release: Release) -> bool:
@@ -113,13 +115,9 @@ def effect_bounded(release: Release) -> bool:
     noise of this scale, is at least the largest value that any answers can have.
     """
     part = release.parts[DEPENDENCE]
-    noise = _effect_unit(release) * part.step * part.laplace.scale
-    return bool(_as_released(release) + noise * math.log(20.0) >= release.found[CEILING])
-
-
-def _as_released(release: Release) -> float:
-    part = release.parts[DEPENDENCE]
-    return _effect_unit(release) * part.step * float(part.values[0])
+    step = _effect_unit(release) * part.step
+    noise = step * part.laplace.scale
+    return bool(step * part.values[0] + noise * math.log(20.0) >= release.found[CEILING])
 
 
 def _effect_unit(release: Release) -> float:
@@ -190,11 +188,11 @@ def floored_moments(
     both = ties * np.outer(beside_worths, beside_worths)
     ratio = math.sqrt(max(np.trace(both), 1e-300) / max(np.trace(nets), 1e-300))
     own = (math.sqrt(max(beside_ties @ nets @ beside_ties, 0.0)) + math.sqrt(ties)) ** 2
-    apart = bordered((1.0 + ratio) * nets + (1.0 + 1.0 / ratio) * both, own)
+    apart = block_diag((1.0 + ratio) * nets + (1.0 + 1.0 / ratio) * both, own)
     # the scores from s - u T and T - h's
     sides = np.append(beside_worths, 1.0), np.append(beside_ties, 1.0)
     rest = max(1.0 - float(beside_worths @ beside_ties), 1e-9)
-    return propagate(bordered(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
+    return propagate(block_diag(np.eye(equations.items), 0.0) + np.outer(*sides) / rest, apart)
 
 
 def floored(measured: FloatArray, least: FloatArray) -> FloatArray:
@@ -224,24 +222,22 @@ def moments_by_block(
     the gain of the randomised response, and then have the mean of the answer.
     """
     names = MOMENTS + TIE_MOMENTS * equations.tied
-    start = 0
     gain = _gain(release)
     scales = {MOMENTS[0]: gain**2, MOMENTS[1]: gain}
+    start = 0
     for part in edge_runs(release.design, equations.pairs):
         size = part.stop - part.start
-        values = [
-            release.parts[name].values[start : start + size**2] / scales.get(name, 1.0)
-            for name in names
-        ]
-        yy, yn, nn, *ties = [
+        here = slice(start, start + size**2)
+        start += size**2
+        values = [release.parts[name].values[here] / scales.get(name, 1.0) for name in names]
+        yy, yn, nn, *ties = (
             readonly_copy(moments.reshape(size, size), np.float64) for moments in values
-        ]
+        )
         if ties:
             ty, tn, tt = ties
-            yield part, np.block([[yy, ty.T], [ty, tt]]), np.vstack((yn, tn)), nn
-        else:
-            yield part, yy, yn, nn
-        start += size**2
+            yy = np.block([[yy, ty.T], [ty, tt]])
+            yn = np.vstack((yn, tn))
+        yield part, yy, yn, nn
 
 
 def _gain(release: Release) -> float:
@@ -259,29 +255,33 @@ def cluster_moments(
     function; for ties it is the number of ties minus its expectation. The moments come in blocks of
     edges that one respondent can have answered.
     """
-    t = equations.linear.predict(b)
+    along = equations.linear.predict(np.eye(len(b)))
+    weights, mean = _residuals(equations, along, equations.linear.predict(b), function)
     total = np.zeros((len(b), len(b)))
-    worths = equations.linear.worths or equations.linear
-    n = release.design.nobs
+    for part, zz, zn, nn in moments_by_block(equations, release):
+        rows = weights[:, :, part].reshape(len(b), -1)
+        expected = mean[:, part]
+        # the sum over respondents of products of outcomes z minus their expectation
+        cross = rows @ zn @ expected.T
+        total += rows @ zz @ rows.T - cross - cross.T + expected @ nn @ expected.T
+    return total * (release.design.nobs / max(release.design.nobs - 1, 1))
+
+
+def _residuals(
+    equations: ScoreEquations, along: FloatArray, t: FloatArray, function: ScoreFunction
+) -> tuple[FloatArray, FloatArray]:
+    """Return weights of the outcomes of an answer in combinations of scores, and the expectations.
+
+    `along` are the weights of the scores by edge, shape (rows, edges), and `t` the predictors. The
+    weights have the shape (rows, outcomes, pairs): an answer has the outcome y, followed by the tie
+    if ties have a parameter. The expectations are sums over outcomes, shape (rows, pairs).
+    """
     if equations.tied:
         won, tied, lost = answer_probabilities(*worths_and_ties(t))
-        mean = np.array((won - lost, tied))
-        half = np.full_like(won, 0.5)
-    else:
-        mean = 2.0 * function.link.excess(t)[None]
-        half = 0.5 * function.weight(t)
-    for part, zz, zn, nn in moments_by_block(equations, release):
-        rows = half[part, None] * worths.rows(part)
-        expected = mean[:, part].ravel()
-        if equations.tied:  # ties follow the outcomes y
-            zero = np.zeros((len(rows), 1))
-            rows = np.block([[rows, zero], [np.zeros_like(rows), zero + 1.0]])
-        # the sum over respondents of products of outcomes z minus their expectation, n mean
-        cross = np.tile(zn, len(mean)) * expected
-        both = np.tile(nn, (len(mean), len(mean))) * np.outer(expected, expected)
-        meat = zz - cross - cross.T + both
-        total += rows.T @ meat @ rows
-    return total * (n / max(n - 1, 1))
+        half, tie = worths_and_ties(along)
+        return np.stack((0.5 * half, tie), axis=1), 0.5 * half * (won - lost) + tie * tied
+    half = along * function.weight(t)
+    return 0.5 * half[:, None], half * function.link.excess(t)
 
 
 def with_tie_floor(
@@ -299,10 +299,9 @@ def with_tie_floor(
     worths, which have little of it, change little.
     """
     effect = released_effect(release)
-    most = release.design.sensitivity.effective_rows
     # coverage at nominal 0.95 is then at least 0.948 for any Laplace noise and every D up to 15
     own = (effect + 0.5 * effect_error(release)) * release.found[TIE_FLOOR]
-    more = max(min(own, most) / effect, 1.0) - 1.0
+    more = max(min(own, release.design.sensitivity.effective_rows) / effect, 1.0) - 1.0
     direction = equations.linear.inverse(equations.information(b))[-1]
     along = scores @ direction
     inside = float(direction @ along)
@@ -381,10 +380,13 @@ def contrast_directions(
     weights = _by_kind(design, equations, scores)
     # net wins are the scores of the matching loss, whichever loss the fit uses
     function = ScoreFunction(release.link, ties=equations.tied)
-    independent = 4.0 * quadratic(scores, independent_scores(equations, release, b, function))
-    explained = _explained(equations, release, b, scores, weights)
-    units = _most_units(equations, design, errors=0.0)
-    return Directions(weights, independent, explained, units, 1.0 if few else 2.0)
+    return Directions(
+        weights,
+        4.0 * quadratic(scores, independent_scores(equations, release, b, function)),
+        _explained(equations, release, b, scores, weights),
+        _most_units(equations, design, errors=0.0),
+        1.0 if few else 2.0,
+    )
 
 
 def expected_answers(release: Release, b: FloatArray) -> tuple[FloatArray, FloatArray | None]:
@@ -416,7 +418,7 @@ def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> F
             "sk,ckq,iq->csi", facts.matrix[where], table, basis, optimize=True
         )
     if equations.ordered or equations.tied:  # a score is half a net win, or a tie
-        weights[:, :, m] = (2.0 if equations.tied else 1.0) * scores[:, -1:]
+        weights[:, :, m] = (1.0 + equations.tied) * scores[:, -1:]
     return weights
 
 
@@ -472,8 +474,8 @@ def _most_units(equations: ScoreEquations, design: Design, errors: float) -> Flo
         return size
     if not len(equations.group_answers):
         return np.array([float(design.nobs)])
-    least = equations.group_answers - errors * np.sqrt(equations.variance(GROUP_ANSWERS))
-    sure = np.maximum(least, 0.0) / design.sensitivity.effective_rows
+    margin = errors * np.sqrt(equations.variance(GROUP_ANSWERS))
+    sure = np.maximum(equations.group_answers - margin, 0.0) / design.sensitivity.effective_rows
     return np.asarray(np.clip(design.nobs - sure.sum() + sure, 1.0, design.nobs))
 
 
@@ -505,29 +507,19 @@ class Clusters:
     def _squares(self, along: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sums of squares over respondents, and over answers, of combined residuals."""
         facts = self.equations
-        count = self.equations.pairs.count
-        if facts.tied:
-            half, tie = worths_and_ties(along)
-            won, tied, lost = answer_probabilities(*worths_and_ties(t))
-            mean = 0.5 * half * (won - lost) + tie * tied
-        else:
-            half = along * facts.fitted.weight(t)
-            tie = np.zeros_like(along)
-            mean = half * facts.function.link.excess(t)
+        weights, mean = _residuals(facts, along, t, facts.fitted)
         total = np.zeros(len(along))
         for part, zz, zn, nn in self._blocks:
+            rows = weights[:, :, part].reshape(len(along), -1)
             q = mean[:, part]
-            weights = 0.5 * half[:, part]
-            if facts.tied:
-                weights = np.hstack((weights, tie[:, part]))
-            total += quadratic(weights, zz) + quadratic(q, nn)
-            total -= 2.0 * ((weights @ zn) * q).sum(axis=1)
+            total += quadratic(rows, zz) + quadratic(q, nn) - 2.0 * ((rows @ zn) * q).sum(axis=1)
         if BY_PAIR not in self.release.parts:  # an older archive: use the expected squares
             return total, self._variances(along, t).sum(axis=1)
         net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
-        gain = _gain(self.release)
-        own = 0.25 * (half / gain) ** 2 * decided - half / gain * mean * net + mean**2 * count
-        own = own + (count - decided) * tie * (tie - 2.0 * mean)
+        won = weights[:, 0] / _gain(self.release)
+        own = won**2 * decided - 2.0 * won * mean * net + mean**2 * facts.pairs.count
+        for tie in weights[:, 1:].swapaxes(0, 1):
+            own += (facts.pairs.count - decided) * tie * (tie - 2.0 * mean)
         return total, own.sum(axis=1)
 
     def effects(self, along: FloatArray, t: FloatArray, factor: float = 1.0) -> FloatArray:
@@ -559,8 +551,8 @@ class Clusters:
 
     def excess(self, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return X of all products of combinations of scores, shape (rows, rows)."""
-        sums = along[:, None] + along[None]
-        squares, own = self._squares(sums.reshape(-1, along.shape[1]), t[None])
+        sums = (along[:, None] + along).reshape(-1, along.shape[1])
+        squares, own = self._squares(sums, t[None])
         both = (squares - own).reshape(len(along), len(along))
         alone = 0.25 * np.diag(both)
         return np.asarray(0.5 * (both - alone[:, None] - alone))
@@ -584,6 +576,5 @@ class Clusters:
 
     def _variances(self, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return the variances of combinations of scores by pair, under independent answers."""
-        by_edge = along**2 * self.spread(t)
-        by_pair = by_edge.reshape(len(along), -1, len(self.equations.pairs.count))
-        return np.asarray(by_pair.sum(axis=1))
+        shape = (len(along), -1, len(self.equations.pairs.count))
+        return np.asarray((along**2 * self.spread(t)).reshape(shape).sum(axis=1))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from privrank.bradley_terry.dependence import (
     cluster_moments,
@@ -20,7 +21,7 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import ScoreEquations, released_total, scores_by_pattern
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, bordered, item_basis, ridge_product
+from privrank.bradley_terry.linear import Ridge, item_basis, ridge_product
 from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunction
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, ORDER_EFFECT, WINS, WORTHS
 from privrank.release.release import Release
@@ -130,8 +131,7 @@ class Covariance:
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one per row, given a half."""
-        both = product(shown, half), product(shown, self.response)
-        return np.asarray(np.einsum("ij,ij->i", *both))
+        return np.einsum("ij,ij->i", product(shown, half), product(shown, self.response))
 
 
 def estimate(
@@ -156,23 +156,22 @@ def estimate(
     """
     linear = equations.linear
     (target, loss) = objective(equations)
-    corrected = penalty is None
     infinite = False
     converged = True
-    if WORTHS not in release.parts:
-        ridge = automatic_ridge(equations) if penalty is None else penalty * prior_ridge(equations)
-        fit = fit_ridge(target, linear, ridge, loss, solver=solver)
-        if not fit.finite:
-            ridge = automatic_ridge(equations)
-            corrected = True
-            infinite = True
-            fit = fit_ridge(target, linear, ridge, loss, solver=solver)
-        first = linear.centred(fit.point)
-        converged = fit.converged
-    else:
+    if WORTHS in release.parts:
         part = release.parts[WORTHS]
         ridge = release.plan.number("gamma")
         first = linear.centred(np.asarray(part.step * part.values))
+    else:
+        ridge = automatic_ridge(equations) if penalty is None else penalty * prior_ridge(equations)
+        fit = fit_ridge(target, linear, ridge, loss, solver=solver)
+        infinite = not fit.finite
+        if infinite:
+            ridge = automatic_ridge(equations)
+            fit = fit_ridge(target, linear, ridge, loss, solver=solver)
+        first = linear.centred(fit.point)
+        converged = fit.converged
+    corrected = penalty is None or infinite
     coefficients = first
     if corrected:
         # apply the ridge again, towards the first estimate: to first order this adds ridge H^-1
@@ -230,9 +229,8 @@ def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
             return back
         curvature = equations.function.curvature(linear.predict(b))
         surplus = linear.information(equations.by_edge(equations.surplus) * curvature)
-        again = product(inverse, surplus)
         for _ in range(_SURPLUS_STEPS):
-            moved = back + product(again, moved)
+            moved = back + product(product(inverse, surplus), moved)
     return moved
 
 
@@ -270,8 +268,8 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
         independent = independent_scores(equations, release, b)
         alone = readonly(product(moved, (1.0 - of_responses) * independent))
-    noisy = readonly(product(moved, noise))
-    return Covariance(readonly(moved), readonly(scores), readonly(sampled), noisy, alone)
+    noisy = product(moved, noise)
+    return Covariance(*map(readonly, (moved, scores, sampled, noisy)), alone)
 
 
 def response_covariance(equations: ScoreEquations) -> FloatArray | float:
@@ -298,7 +296,6 @@ def score_covariance(
     moments of their net wins, which are released or cluster-robust. A tie counts as half a win for
     each item, which has less variance than is assumed here.
     """
-    linear = equations.linear
     count = equations.pairs.count
     if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
@@ -312,7 +309,7 @@ def score_covariance(
             second = independent_scores(equations, release, b)
             second = second + by_pair.T @ (count[:, None] * by_pair)
         else:
-            second = linear.information(np.asarray(0.25 * count))
+            second = equations.linear.information(np.asarray(0.25 * count))
         return np.asarray(second - mean.T @ (mean / total[:, None]))
     independent = independent_scores(equations, release, b, function)
     if DEPENDENCE not in release.parts:
@@ -407,5 +404,5 @@ def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float 
         return columns
     basis = item_basis(equations.covariates, equations.items)
     matrix = np.asarray(np.kron(columns, basis.T @ basis), dtype=np.float64)
-    matrix = bordered(matrix, order) if equations.ordered else matrix
-    return bordered(matrix, 0.0) if equations.tied else matrix
+    matrix = block_diag(matrix, order) if equations.ordered else matrix
+    return block_diag(matrix, 0.0) if equations.tied else matrix

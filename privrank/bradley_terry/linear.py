@@ -23,21 +23,20 @@ nevertheless, because a count that is too small to compare two items still moves
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.linalg import helmert
+from scipy.linalg import block_diag, helmert
 from scipy.sparse import csr_array, hstack, vstack
-from scipy.spatial.distance import squareform
 
 from privrank.bradley_terry.losses import EdgeLoss
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays, readonly_copy
-from privrank.util.solvers import dense, inverse, product, spectrum
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays
+from privrank.util.solvers import inverse, product, spectrum
 
 Ridge = float | FloatArray
 """The matrix of a ridge b' ridge b / 2; a number is a multiple of the identity."""
@@ -46,12 +45,6 @@ Ridge = float | FloatArray
 def ridge_product(ridge: Ridge, b: FloatArray) -> FloatArray:
     """Return the product of a ridge and coefficients."""
     return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
-
-
-@lru_cache(maxsize=2)
-def _all_pairs(items: int) -> tuple[IntArray, IntArray]:
-    """Return all pairs of items, sorted."""
-    return np.triu_indices(items, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +76,8 @@ class LinearPredictor:
             return self.stored
         edges = len(self.pairs.first)
         ends = np.column_stack((self.pairs.first, self.pairs.second)).ravel()
-        starts = np.arange(0, 2 * edges + 1, 2)
-        return csr_array((np.tile((1.0, -1.0), edges), ends, starts), (edges, self.items))
+        signs = np.tile((1.0, -1.0), edges)
+        return csr_array((signs, ends, np.arange(0, 2 * edges + 1, 2)), (edges, self.items))
 
     @property
     def size(self) -> int:
@@ -124,12 +117,7 @@ class LinearPredictor:
 
         The result is sparse if E is sparse.
         """
-        labelled = csr_array((edges, label, np.arange(len(edges) + 1)))
-        return labelled.T @ self.matrix
-
-    def rows(self, edges: slice) -> FloatArray:
-        """Return the rows of E of some edges."""
-        return dense(self.matrix[edges])
+        return csr_array((edges, label, np.arange(len(edges) + 1))).T @ self.matrix
 
     def information(self, weights: FloatArray) -> FloatArray:
         """Return E' diag(weights) E, for each row of weights."""
@@ -147,11 +135,8 @@ class LinearPredictor:
         first = self.pairs.first
         second = self.pairs.second
         items = np.arange(self.items)
-        if weights.ndim == 1 and all(map(np.array_equal, (first, second), _all_pairs(self.items))):
-            laplacian: FloatArray = squareform(-weights, checks=False)
-        else:
-            laplacian = np.zeros((*weights.shape[:-1], self.items, self.items))
-            laplacian[..., first, second] = laplacian[..., second, first] = -weights
+        laplacian = np.zeros((*weights.shape[:-1], self.items, self.items))
+        laplacian[..., first, second] = laplacian[..., second, first] = -weights
         laplacian[..., items, items] = -laplacian.sum(axis=-1)
         return laplacian
 
@@ -199,15 +184,14 @@ class LinearPredictor:
         slopes = self.sizes(loss.size)
         edges = len(loss.size)
         single = self.pairs is not None
-        p = self.size
-        terms = self.sizes(np.ones(edges)) if single else float(max(edges, p))
+        terms = self.sizes(np.ones(edges)) if single else float(max(edges, self.size))
         terms = terms + loss.accuracy + 3.0
 
         def bound(b: FloatArray) -> float:
             off = terms * (slopes + ridge_product(np.abs(ridge), np.abs(b)) + np.abs(target))
             if not single:
                 behind = abs(self.matrix) @ np.abs(b)
-                off += p * self.sizes(loss.curvature(self.predict(b)) * behind)
+                off += self.size * self.sizes(loss.curvature(self.predict(b)) * behind)
             return float(UNIT_ROUNDOFF * np.linalg.norm(off))
 
         return bound
@@ -239,19 +223,14 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     """Return the linear predictor of a design; with covariates by pattern and pair."""
     covariates = design.covariates
     m = len(design.items)
-    if covariates is None:
-        worths = item_contrasts(pairs, m)
-    else:
+    worths = item_contrasts(pairs, m)
+    if covariates is not None:
         pattern = pairs.first // m
-        columns = predictor_matrix(
-            covariates,
-            covariates.matrix[pattern],
-            pairs.first % m,
-            pairs.second % m,
-            m,
-            covariates.first[pattern],
+        rows = covariates.matrix[pattern]
+        ends = (pairs.first % m, pairs.second % m)
+        worths = LinearPredictor(
+            predictor_matrix(covariates, rows, *ends, m, covariates.first[pattern])
         )
-        worths = LinearPredictor(columns)
     return with_ties(worths) if design.davidson else worths
 
 
@@ -282,11 +261,9 @@ def predictor_matrix(
     """
     basis = item_basis(covariates, items)
     # z x (x_i - x_j) for each pair: coefficients are the rows of B one after the other
-    step = basis[first] - basis[second]
-    matrix = (rows[:, :, None] * step[:, None, :]).reshape(
-        len(rows), rows.shape[1] * basis.shape[1]
-    )
-    return np.column_stack((matrix, order)) if covariates.ordered else np.asarray(matrix)
+    matrix = rows[:, :, None] * (basis[first] - basis[second])[:, None, :]
+    matrix = matrix.reshape(len(rows), rows.shape[1] * basis.shape[1])
+    return np.column_stack((matrix, order)) if covariates.ordered else matrix
 
 
 def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
@@ -299,8 +276,7 @@ def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
     pattern = pairs.first // len(design.items)
     kind = pattern if facts is None else facts.kinds[pattern]
     starts = np.flatnonzero(np.diff(kind, prepend=-1))
-    stops = np.append(starts[1:], len(kind))
-    return [slice(int(start), int(stop)) for start, stop in zip(starts, stops, strict=True)]
+    return [slice(*ends) for ends in pairwise([*starts.tolist(), len(kind)])]
 
 
 def check_identified(design: Design) -> None:
@@ -311,8 +287,7 @@ def check_identified(design: Design) -> None:
         raise ValueError("design must have covariates and pair counts.")
     # collinear columns: a least eigenvalue of 0 where all have length 1
     linear = linear_predictor(design, pairs)
-    worths = linear.worths or linear
-    gram = worths.information(np.ones(len(pairs.first)))
+    gram = (linear.worths or linear).information(np.ones(len(pairs.first)))
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
         raise ValueError(
@@ -322,24 +297,15 @@ def check_identified(design: Design) -> None:
         )
 
 
-def bordered(block: FloatArray, corner: float) -> FloatArray:
-    """Return a matrix with one more row and column, which are zero except for their corner."""
-    wider = np.zeros((block.shape[0] + 1, block.shape[1] + 1))
-    wider[:-1, :-1] = block
-    wider[-1, -1] = corner
-    return wider
-
-
 def display(design: Design) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
     covariates = design.covariates
-    m = len(design.items)
     if covariates is None:
         return worth_map(design, [{}])
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
-    block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, m)
-    table = np.asarray(np.kron(np.eye(len(covariates.columns)), block))
-    table = bordered(table, 1.0) if covariates.ordered else table
+    block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, len(design.items))
+    table = np.kron(np.eye(len(covariates.columns)), block)
+    table = block_diag(table, np.eye(int(covariates.ordered)))
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 
@@ -378,15 +344,15 @@ def groups_at(
     """
     if at is not None and not isinstance(at, Mapping):
         raise TypeError("at must map covariates to their values, as {'gender': 'female'} does.")
-    known = () if covariates is None else covariates.names
-    if at is not None and (unknown := at.keys() - set(known)):
+    known = set() if covariates is None else {*covariates.names}
+    if at is not None and (unknown := at.keys() - known):
         raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
     if covariates is None:
         return [{}]
+    groups = covariates.cell_labels if every else covariates.cell_labels[:1]
     # numeric covariates that are left out are in the middle of their bounds
-    levels = covariates.cell_labels if every else covariates.cell_labels[:1]
     middle = {name: 0.5 * (low + high) for name, low, high in covariates.bounds}
-    return [middle | dict(group) for group in (levels if at is None else (at,))]
+    return [middle | dict(group) for group in (groups if at is None else (at,))]
 
 
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
@@ -401,8 +367,7 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
         columns = {name: [group.get(name) for group in groups] for name in covariates.names}
         rows = rows_at(covariates, columns, len(groups))
         others = others + covariates.ordered
-    table = np.kron(rows, item_basis(covariates, len(design.items)))
-    return np.pad(table, ((0, 0), (0, others)))
+    return np.pad(np.kron(rows, item_basis(covariates, len(design.items))), ((0, 0), (0, others)))
 
 
 def pair_predictors(
@@ -414,14 +379,12 @@ def pair_predictors(
     item named first.
     """
     covariates = design.covariates
-    m = len(design.items)
-    n = len(first)
     if covariates is None:
         items = display(design)  # pair counts sort their pairs, and rows stay as they are
         return items[first] - items[second]
-    rows = rows_at(covariates, columns, n)
-    named = np.ones(n, dtype=np.int64)
-    table = predictor_matrix(covariates, rows, first, second, m, named)
+    rows = rows_at(covariates, columns, len(first))
+    named = np.ones(len(first), dtype=np.int64)
+    table = predictor_matrix(covariates, rows, first, second, len(design.items), named)
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 
@@ -434,7 +397,8 @@ class Components:
     label : ndarray of int64, shape (m,)
         The component of each item, numbered from 0; all 0 if all coefficients are identified.
     projection : ndarray, shape (p, p), or None
-        Projection onto the coefficients that are identified; None if all are.
+        Projection onto the coefficients that are identified; None if all are. Without covariates
+        these are the worths that sum to zero within each component.
     centred : bool
         Whether worths are centred within their component. They are unless items have covariates.
     """
@@ -454,10 +418,29 @@ class Components:
         `label` is None if the comparisons connect all items. Item covariates can identify all
         coefficients even if the comparisons do not connect the items.
         """
-        projection = None if label is None else _identified(design, label)
-        if label is None or projection is None:
-            label = np.zeros(len(design.items), dtype=np.int64)
-        return cls(label, projection, not (design.covariates and design.covariates.item_columns))
+        covariates = design.covariates
+        m = len(design.items)
+        everything = cls(
+            np.zeros(m, dtype=np.int64), None, not (covariates and covariates.item_columns)
+        )
+        if label is None:
+            return everything
+        same = label[:, None] == label
+        # centring within each component
+        inside = np.eye(m) - same / same.sum(axis=1)
+        others = int(design.davidson)
+        if covariates is not None:
+            basis = item_basis(covariates, m)
+            values, vectors = spectrum(basis.T @ inside @ basis)
+            # contrasts of the basis that compare items of one component
+            span = vectors[:, values > 1e-9]
+            within = span @ span.T
+            if np.allclose(within, np.eye(len(within)), atol=1e-9):
+                return everything
+            inside = np.kron(np.eye(len(covariates.columns)), within)
+            others = others + covariates.ordered
+        projection = block_diag(inside, np.eye(others))
+        return replace(everything, label=label, projection=projection)
 
     @property
     def groups(self) -> list[IntArray]:
@@ -494,30 +477,4 @@ class Components:
             return np.ones(len(rows), dtype=bool)
         size = np.abs(rows).max(axis=1, initial=0.0)
         off = np.abs(rows - self.projected(rows)).max(axis=1, initial=0.0)
-        return np.asarray((off <= 1e-9 * size) & (size > 0))
-
-
-def _identified(design: Design, label: IntArray) -> FloatArray | None:
-    """Return the projection onto coefficients that are identified, shape (p, p); None if all are.
-
-    Without covariates these are the worths that sum to zero within each component.
-    """
-    covariates = design.covariates
-    m = len(design.items)
-    same = label[:, None] == label
-    # centring within each component
-    inside = np.asarray(np.eye(m) - same / same.sum(axis=1))
-    others = int(design.davidson)
-    if covariates is not None:
-        basis = item_basis(covariates, m)
-        values, vectors = spectrum(basis.T @ inside @ basis)
-        # contrasts of the basis that compare items of one component
-        span = vectors[:, values > 1e-9]
-        within = span @ span.T
-        if np.allclose(within, np.eye(len(within)), atol=1e-9):
-            return None
-        inside = np.kron(np.eye(len(covariates.columns)), within)
-        others = others + covariates.ordered
-    known = np.eye(len(inside) + others)
-    known[: len(inside), : len(inside)] = inside
-    return readonly_copy(known, np.float64)
+        return (off <= 1e-9 * size) & (size > 0)

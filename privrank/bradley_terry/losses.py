@@ -74,10 +74,6 @@ class ScoreFunction:
             return np.concatenate((0.5 * (won - lost), -0.5 * tied, 0.5 * tied), axis=-1)
         return _information(self.link).first(t) if self.likelihood else self.link.excess(t)
 
-    def square(self, t: FloatArray) -> FloatArray:
-        """Return the square of `mean`."""
-        return np.asarray(self.mean(t) ** 2)
-
     def integral(self, t: FloatArray) -> FloatArray:
         """Return the integral of `mean` from 0; with ties, one third of it for each edge."""
         if self.ties:
@@ -137,7 +133,7 @@ class ScoreFunction:
     @property
     def mean_square(self) -> float:
         """Mean of the squared mean score of a comparison over worths of this spread."""
-        return 0.25 - LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "square")
+        return 0.25 - LOGIT_MEAN_CURVATURE if self.link == LOGIT else _mean(self, "mean", 2)
 
 
 LOGISTIC_SCORE = ScoreFunction(LOGIT)
@@ -170,9 +166,8 @@ def answer_probabilities(
 
 @cache
 def _information(link: Link) -> Antiderivatives:
-    score = ScoreFunction(link, likelihood=True)
     # the information falls like F' and is negligible where upsets have this probability squared
-    return Antiderivatives(score.curvature, 1.5 * link.exact.far)
+    return Antiderivatives(ScoreFunction(link, likelihood=True).curvature, 1.5 * link.exact.far)
 
 
 @cache
@@ -182,11 +177,11 @@ def _most(link: Link) -> float:
 
 
 @cache
-def _mean(score: ScoreFunction, name: str) -> float:
+def _mean(score: ScoreFunction, name: str, power: int = 1) -> float:
     # the difference of two normal worths has twice their variance
     nodes, weights = _NORMAL
     values = getattr(score, name)(math.sqrt(2.0) * score.spread * nodes)
-    return float(weights @ values / weights.sum())
+    return float(weights @ values**power / weights.sum())
 
 
 @dataclass(frozen=True, slots=True)

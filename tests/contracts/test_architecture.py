@@ -313,7 +313,7 @@ def test_files_and_functions_are_within_limits_of_size():
 # Routines that may raise on some data or processors. `util.solvers` falls back on arithmetic that
 # always ends; the others below call theirs within `solvers.with_fallback`, or before anything is
 # spent: Gauss's rules are computed on import.
-SAFE = {"helmert", "norm"}
+SAFE = {"block_diag", "helmert", "norm"}
 MAY_FAIL = {
     "bradley_terry.contrasts": {"least_squares"},
     "bradley_terry.fit": {"LinearOperator", "cg", "minimize"},
