@@ -9,9 +9,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.fit import Solver
-from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import LOGIT, Link, find
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
@@ -131,7 +131,7 @@ class PrivateBTL:
     computed from that release and public facts. Method ``"counts"`` releases the same counts under
     every link; method ``"objective"`` perturbs the log-likelihood of links whose log-loss has
     bounded slopes (A1), and the matching loss for the probit, which has none
-    (:func:`privrank.bradley_terry.losses.loss_bounds`).
+    (:func:`privrank.bradley_terry.fit.loss_bounds`).
 
     References
     ----------

@@ -11,11 +11,15 @@ import numpy as np
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import independent_scores, moments_by_block
-from privrank.bradley_terry.equations import ScoreEquations, degree_error, released_degrees
+from privrank.bradley_terry.equations import (
+    ScoreEquations,
+    degree_error,
+    released_degrees,
+    score_equations,
+)
 from privrank.bradley_terry.estimate import estimate as estimate_worths
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.paircounts import FEW, uncounted
-from privrank.bradley_terry.readings import score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins

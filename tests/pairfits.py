@@ -1,8 +1,8 @@
 """Fits of worths to comparisons per pair, as the tests of several modules ask for them."""
 
 from privrank.bradley_terry import fit
+from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.linear import LinearPredictor, item_contrasts
-from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.distributions.links import LOGIT
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
@@ -20,7 +20,7 @@ def fit_ridge(target, pairs, gamma, loss=None, **arguments):
 
 def rounding_bound(theta, target, pairs, gamma, loss=None):
     linear = item_contrasts(pairs, len(theta))
-    return linear.rounding(target, loss or logistic(pairs), gamma)(theta)
+    return fit.Objective(target, linear, gamma, loss or logistic(pairs)).rounding(theta)
 
 
 def differences(theta, pairs):

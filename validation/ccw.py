@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from study import OUT
 
-from privrank.bradley_terry.fit import fit_ridge
+from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, fit_ridge
 from privrank.bradley_terry.linear import item_contrasts
-from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.survey import PairCounts
 

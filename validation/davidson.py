@@ -23,7 +23,7 @@ import study
 from scipy.optimize import minimize
 
 import privrank as pr
-from privrank.bradley_terry.losses import answer_probabilities
+from privrank.bradley_terry.fit import answer_probabilities
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 

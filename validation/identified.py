@@ -21,7 +21,7 @@ import pandas as pd
 import study
 
 import privrank as pr
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry.equations import score_equations
 
 ITEMS = [f"item {k}" for k in range(6)]
 WORTHS = np.linspace(1.0, -1.0, 6)

@@ -14,7 +14,7 @@ import numpy as np
 import study
 
 import privrank as pr
-from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.fit import ScoreFunction
 from privrank.distributions.links import find
 
 SETTINGS = [

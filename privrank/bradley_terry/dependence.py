@@ -18,18 +18,18 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from privrank.bradley_terry.equations import ScoreEquations, released_degrees, scores_by_pattern
+from privrank.bradley_terry.fit import (
+    ScoreFunction,
+    answer_probabilities,
+    edges_of,
+    worths_and_ties,
+)
 from privrank.bradley_terry.linear import (
     display,
     edge_runs,
     groups_at,
     item_basis,
     worth_map,
-)
-from privrank.bradley_terry.losses import (
-    ScoreFunction,
-    answer_probabilities,
-    edges_of,
-    worths_and_ties,
 )
 from privrank.release.names import (
     BY_PAIR,
@@ -48,7 +48,7 @@ from privrank.release.names import (
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, readonly_copy
-from privrank.util.solvers import dense, product, propagate, quadratic, spectrum
+from privrank.util.solvers import product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
 """Limit of the predictors, in spreads of worths, at which variances of answers are evaluated."""

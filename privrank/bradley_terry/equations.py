@@ -6,7 +6,7 @@ halved. With covariates row r of the released statistic is the sum of basis time
 model matrix is basis times weights. The score of column k is therefore half of weights_k'
 statistic, on the item basis. The noise is transformed by the same map. For a log-loss that is not a
 matching loss the scores are another function of the worths
-(:class:`privrank.bradley_terry.losses.ScoreFunction`).
+(:class:`privrank.bradley_terry.fit.ScoreFunction`).
 
 **Noise.** A released number enters the scores in two ways only: directly, or through the numbers of
 comparisons on which expected scores depend. To first order the noise z of a part of the release
@@ -17,31 +17,73 @@ comparisons on which expected scores depend. To first order the noise z of a par
 where row c of mean_scores(b), shape (cells, p), is the expected score of one answer in cell c. The
 covariance is v M M' for noise of variance v, and simulated errors are M z.
 
-This module has no access to the data.
+**Ties.** The tie parameter lambda, if there is one, is the last coefficient. Its score equation is
+``sum n_ij P(tie) = ties``, with the number of ties T released with noise. Noise can move T to a
+value for which there is no fit. T is therefore clipped to the range from 1/2 to
+N - max(|net|_1, 1) / 2, where N is the number of comparisons: the net wins show that at least
+|net|_1 / 2 comparisons were decided. The same model is fitted whether or not T is clipped, because
+a choice of model by the noise would change the estimand.
+
+**Wins and losses.** If wins W and losses L are released, net = W - L, and pair counts follow from
+the number of comparisons a = W + L of each item (:mod:`privrank.bradley_terry.paircounts`). To
+first order, an error in a moves the expected net wins f_i = sum_j n_ij g_ij, with g = 2 F - 1, by
+J = (diag f + n o g) (diag a + n)^-1, where o is the entrywise product. Noise e_W and e_L of W and L
+therefore causes the error (I - J) e_W - (I + J) e_L. If net and a are released directly with noise
+e and f, the error is e - J f. Given a, net wins have the covariance Lap(n) - J (diag a + n) J'. If
+beta is fitted, g is replaced in these formulas by g minus the effect of a comparison through beta.
+
+**Groups.** One more answer in a group moves shares of all comparisons from the other groups to this
+group. One more comparison of a pair adds to every group in proportion to the group's share.
+
+Each mechanism has a constructor of the equations (:data:`READERS`). This module has no access to
+the data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import matmul
 from typing import Any
 
 import numpy as np
+from scipy.sparse import eye_array, kron
 
-from privrank.bradley_terry.linear import Components, LinearPredictor
-from privrank.bradley_terry.losses import ScoreFunction
-from privrank.bradley_terry.paircounts import Matching
+from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
+from privrank.bradley_terry.linear import (
+    Components,
+    LinearPredictor,
+    item_basis,
+    item_contrasts,
+    linear_predictor,
+)
+from privrank.bradley_terry.paircounts import Matching, pair_counts, released_counts
+from privrank.distributions.links import LOGIT
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
-from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.names import GROUP_ANSWERS, NET, PAIR_COUNTS, SIDES, WINS, WORTHS
+from privrank.privacy.netnoise import NetDistribution
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release import names
 from privrank.release.plan import Noise, equivalent_variance
+from privrank.release.release import Release
 from privrank.release.survey import Covariates, PairCounts
-from privrank.util.arrays import AnyArray, FloatArray, IntArray, own_arrays, readonly_copy
+from privrank.util.arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    own_arrays,
+    readonly,
+    readonly_copy,
+)
 from privrank.util.solvers import dense, product
+
+SIMULATION_STEP = 2.0**-20
+"""Lattice on which the continuous noise of objective perturbation is simulated."""
+
+MIN_GROUP = 1.0
+"""Least number of answers of a group; smaller released numbers are raised to it."""
 
 Map = Any
 """A linear map for which ``rows @ map`` is defined: an array, or a sparse array."""
@@ -120,8 +162,7 @@ class NoiseTerm:
         # numbers that enter scores have a sign, which depends on the order of the two items
         turned = (ends[0] > ends[-1]) & (self.scores is not None)
         rank = np.argsort(np.lexsort((ends.max(axis=0), ends.min(axis=0), turned)))
-        blocks = np.arange(0, self.size, len(rank))
-        return drawn.take(np.add.outer(blocks, rank).ravel(), axis=1)
+        return drawn.take(np.add.outer(np.arange(0, self.size, len(rank)), rank).ravel(), axis=1)
 
 
 @lru_cache(maxsize=3)
@@ -251,8 +292,8 @@ class ScoreEquations:
 
         Three edges add up to a cell where ties have a parameter.
         """
-        cell = self.by_edge(np.arange(len(self.pairs.count)))
-        return self.linear.scores_by(cell, self.function.mean(self.linear.predict(b)))
+        mean = self.function.mean(self.linear.predict(b))
+        return self.linear.scores_by(self.by_edge(np.arange(len(self.pairs.count))), mean)
 
     @property
     def pair_terms(self) -> list[NoiseTerm]:
@@ -262,7 +303,7 @@ class ScoreEquations:
     @property
     def by_item(self) -> NoiseTerm:
         """The noise of the scores of items; each score contains half of one or two numbers."""
-        parts = (part for part in (NET, SIDES, WORTHS) if part in self.terms)
+        parts = (part for part in (names.NET, names.SIDES, names.WORTHS) if part in self.terms)
         return self.terms.get(next(parts, ""), _NO_NOISE)
 
     def variance(self, part: str) -> float:
@@ -272,11 +313,9 @@ class ScoreEquations:
     @property
     def count_variance(self) -> float:
         """Error variance of each released pair count, summed over cells if there are covariates."""
-        return self.variance(PAIR_COUNTS) + 2.0 * self.variance(WINS)
+        return self.variance(names.PAIR_COUNTS) + 2.0 * self.variance(names.WINS)
 
-    def _moves(
-        self, b: FloatArray, terms: Sequence[NoiseTerm]
-    ) -> Iterator[tuple[NoiseTerm, Map]]:
+    def _moves(self, b: FloatArray, terms: Sequence[NoiseTerm]) -> Iterator[tuple[NoiseTerm, Map]]:
         """Yield terms with their M at coefficients b, shape (p, k)."""
         mean = None
         for term in terms:
@@ -336,20 +375,19 @@ class ScoreEquations:
 
         `along` are the weights of the scores by edge, shape (rows, edges).
         """
-        by_edge = along * self.function.mean(predictors)
-        rows = by_edge.reshape(len(along), -1, len(self.pairs.count)).sum(axis=1)
+        shape = (len(along), -1, len(self.pairs.count))
+        rows = (along * self.function.mean(predictors)).reshape(shape).sum(axis=1)
         noise = np.zeros(len(along))
         for part, term in self.terms.items():
-            if term.counts is not None and part != GROUP_ANSWERS:
+            if term.counts is not None and part != names.GROUP_ANSWERS:
                 noise += term.variance * (term.through_counts(rows) ** 2).sum(axis=1)
         return noise
 
 
 def scores_by_pattern(facts: ScoreEquations, b: FloatArray) -> FloatArray:
     """Return the expected scores of all comparisons by covariate pattern, shape (patterns, p)."""
-    pattern = facts.by_edge(facts.pairs.first // facts.items)
-    means = facts.function.mean(facts.linear.predict(b))
-    return dense(facts.linear.scores_by(pattern, facts.count * means))
+    means = facts.count * facts.function.mean(facts.linear.predict(b))
+    return dense(facts.linear.scores_by(facts.by_edge(facts.pairs.first // facts.items), means))
 
 
 def released_degrees(facts: ScoreEquations) -> FloatArray:
@@ -366,3 +404,257 @@ def degree_error(facts: ScoreEquations) -> float:
 def released_total(facts: ScoreEquations) -> float:
     """Return the released total number of comparisons, at least one."""
     return max(float(facts.released.sum()), 1.0)
+
+
+@lru_cache(maxsize=4)
+def score_equations(release: Release) -> ScoreEquations:
+    """Read a release as noisy score equations.
+
+    Worths of objective perturbation are read through their score equations, which hold at the
+    minimiser with the noise w on the right-hand side. The left-hand side, with public pair counts,
+    is therefore half a noisy net. The log-loss of links other than the logit is read in the same
+    way, because its scores are linear about the truth.
+
+    The exact win matrix of a non-private run, which contains the compared pairs only, is fitted by
+    maximum likelihood. For the logit its net wins give the same fit. The win matrix of randomised
+    responses is read as its net wins divided by the gain of the response. A local report r of an
+    answer y in {1, 0, -1} has E(r | y) = gain y. Half of r / gain therefore has mean F - 1/2 and
+    variance E(r^2) / (4 gain^2) - (F - 1/2)^2 = F (1 - F) + (E(r^2) / gain^2 - 1) / 4. This is the
+    joint variance of sampling and response. Without ties E(r^2) is 1. With ties the share of a
+    pair's local reports that are not ties is an unbiased estimate of it.
+
+    If ties have a parameter, one of three answers is reported, with the probabilities
+    q_a = gain p_a + c, where c = (1 - gain) / 3. For n local reports (n_a - c n) / gain therefore
+    has mean n p_a. The scores are the net wins and ties computed from these numbers. Their
+    covariance is the covariance of the answers, edge by edge, with q_a q_b / gain^2 instead of
+    p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, for which the numbers of local
+    reports give an unbiased estimate.
+    """
+    return next(READERS[part] for part in READERS if part in release.parts)(release)
+
+
+def _counts(release: Release) -> dict[str, Any]:
+    """Return :func:`pair_counts` with the terms of their noise.
+
+    Errors of counts are treated as normal. Noise of the items' comparisons has a term if it is
+    apart from the noise of net wins.
+    """
+    counts = dict(pair_counts(release))
+    pairs = counts["pairs"]
+    terms = {}
+    if names.PAIR_COUNTS in release.parts:
+        deviation = np.sqrt(release.parts[names.PAIR_COUNTS].noise_variance)
+        ends = np.array([pairs.first, pairs.second])
+        terms[names.PAIR_COUNTS] = NoiseTerm(None, deviation, ends[0].size, counts=(), items=ends)
+    if (matching := counts.get("matching")) is not None:
+        slopes = (matching.slopes[:, None],)
+        terms[names.OPPONENTS] = NoiseTerm(matching.noise, 1.0, 1, counts=slopes)
+        if names.ITEM_COUNTS in release.parts:
+            terms[names.ITEM_COUNTS] = NoiseTerm(
+                None, np.sqrt(matching.variance), len(matching.by_items), counts=matching.by_counts
+            )
+    return counts | {"terms": terms}
+
+
+def _counts_by_cell(release: Release) -> dict[str, Any]:
+    """Return comparisons per pattern and pair, and per cell, with their errors.
+
+    Under a private design the comparisons per cell are released; the comparisons per pair are
+    released too unless they are declared. All cells are assumed to compare the pairs in the same
+    proportions.
+    """
+    counts = _counts(release)
+    covariates = release.design.covariates
+    pairs = counts["pairs"]
+    m = len(release.design.items)
+    if covariates is None or pairs.origin == "observed":
+        return counts
+    cells = covariates.cells
+    answers = np.ones(cells)
+    terms = {}
+    if cells > 1:
+        part = release.parts[names.GROUP_ANSWERS]
+        answers = np.maximum(part.step * part.values, MIN_GROUP)
+    # edges cell by cell; each pair's comparisons are divided by the shares of the cells
+    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+    share = answers / answers.sum()
+    counts["pairs"] = PairCounts(
+        np.tile(pairs.first, cells) + shift,
+        np.tile(pairs.second, cells) + shift,
+        np.asarray(np.kron(share, pairs.count), dtype=np.float64),
+        pairs.origin,
+    )
+    if "surplus" in counts:
+        counts["surplus"] = np.kron(share, counts["surplus"])
+        by_pair = kron(share[:, None], eye_array(len(pairs.count)), format="csr")
+        noise = counts["terms"][names.PAIR_COUNTS]
+        terms[names.PAIR_COUNTS] = replace(noise, counts=(by_pair,), beside=True)
+    if cells > 1:
+        # one more answer in a cell moves shares of all comparisons from the other cells to it
+        by_cell = kron(np.diag(share), pairs.count[:, None], format="csr")
+        moves = (np.diag(1.0 / share) - 1.0) / answers.sum()
+        terms[names.GROUP_ANSWERS] = NoiseTerm(
+            None, np.sqrt(part.noise_variance), cells, counts=(by_cell, moves), beside=True
+        )
+    return counts | {"group_answers": answers, "terms": terms}
+
+
+def _of_worths(release: Release) -> ScoreEquations:
+    """Read the worths of objective perturbation through their equations."""
+    # at the minimiser X' mu(X theta) + gamma theta = target - w, so this sum is the noisy score
+    # with the noise w
+    counts = _counts_by_cell(release)
+    part = release.parts[names.WORTHS]
+    gamma = release.plan.number("gamma")
+    pairs = counts["pairs"]
+    theta = np.asarray(part.step * part.values, dtype=np.float64)
+    function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)
+    linear = linear_predictor(release.design, pairs)
+    score = linear.scores(pairs.count * function.mean(linear.predict(theta))) + gamma * theta
+    noise = DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP)
+    term = _by_item(release, noise, 2.0 * SIMULATION_STEP, 1)
+    return _equations(release, counts, score, {names.WORTHS: term}, function=function)
+
+
+def _by_item(release: Release, noise: NetDistribution, step: float, blocks: int) -> NoiseTerm:
+    """Return noise of numbers of items that enter the scores halved.
+
+    Without covariates all `blocks` of numbers form one vector. With covariates there is one vector
+    for each row of the model matrix.
+    """
+    covariates = release.design.covariates
+    m = len(release.design.items)
+    place = np.arange(m)[None]
+    if covariates is None:
+        scores = kron(np.full((1, blocks), 0.5), eye_array(m), format="csr")
+        return NoiseTerm(noise, step, blocks * m, scores, items=place)
+    basis = 0.5 * item_basis(covariates, m).T
+    return NoiseTerm(noise, step, m, basis, items=place, vectors=covariates.weights.T)
+
+
+def _equations(
+    release: Release,
+    counts: dict[str, Any],
+    score: FloatArray,
+    terms: dict[str, NoiseTerm] | None = None,
+    **more: Any,
+) -> ScoreEquations:
+    """Return score equations, with the fields that counts and design determine filled in."""
+    design = release.design
+    linear = linear_predictor(design, counts["pairs"])
+    facts = {"function": ScoreFunction(release.link, ties=design.davidson)} | counts | more
+    facts["components"] = Components.of(design, facts.pop("member", None))
+    facts["terms"] = (terms or {}) | facts.get("terms", {})
+    return ScoreEquations(
+        len(design.items),
+        readonly(linear.centred(score)),
+        linear=linear,
+        covariates=design.covariates,
+        **facts,
+    )
+
+
+def _of_wins(release: Release) -> ScoreEquations:
+    """Read the wins of both items of each pair: exact for compared pairs, or noisy for all."""
+    design = release.design
+    part = release.parts[names.WINS]
+    wins: FloatArray = part.step * part.values.reshape(2, -1).astype(np.float64)
+    half = 0.5 * (wins[0] - wins[1])
+    if design.pairs is None:
+        if not isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian):
+            raise ValueError("release must have discrete Laplace or Gaussian noise on its wins.")
+        # a count is the sum of a pair's two cells
+        counts = released_counts(design, wins.sum(axis=0), 2.0 * part.noise_variance)
+        pairs = counts["pairs"]
+        linear = linear_predictor(design, pairs)
+        ends = np.array([pairs.first, pairs.second])
+        noise = NoiseTerm(
+            part.distribution,
+            part.step,
+            wins.size,
+            kron([[0.5, -0.5]], linear.matrix.T, format="csr"),
+            counts=(kron([[1.0, 1.0]], eye_array(len(half)), format="csr"),),
+            items=np.hstack((ends, ends[::-1])),
+        )
+        return _equations(release, counts, linear.scores(half), {names.WINS: noise})
+    linear = linear_predictor(design, design.pairs)
+    counts = {"pairs": design.pairs}
+    if names.GAIN in release.plan.settings:
+        gain = release.plan.number(names.GAIN)
+        if design.davidson:
+            return _of_reported_ties(release, design.pairs, wins, gain)
+        response = 0.25 * (wins.sum(axis=0) / gain**2 - design.pairs.count)
+        return _equations(release, counts, linear.scores(half / gain), response=response)
+    answers = None if design.covariates is None and release.link == LOGIT else (wins[0], wins[1])
+    return _equations(release, counts, linear.scores(half), answers=answers)
+
+
+def _of_reported_ties(
+    release: Release, pairs: PairCounts, wins: FloatArray, gain: float
+) -> ScoreEquations:
+    """Read numbers of local reports, ties included (:func:`score_equations`)."""
+    tied = pairs.count - wins.sum(axis=0)
+    other = (1.0 - gain) / 3.0
+    both = np.concatenate((wins[0] + wins[1], wins[0] + tied, tied + wins[1]))
+    response = (other * both - other**2 * np.tile(pairs.count, 3)) / gain**2
+    half = item_contrasts(pairs, len(release.design.items)).scores(0.5 * (wins[0] - wins[1]) / gain)
+    ties = float((tied - other * pairs.count).sum()) / gain
+    score = np.append(half, _possible_ties(ties, pairs.total, half))
+    return _equations(release, {"pairs": pairs}, score, response=response)
+
+
+def _possible_ties(ties: float, total: float, half: FloatArray) -> float:
+    """Return the number of ties, clipped to values with a fit, given half the net wins."""
+    most = max(float(np.abs(half).sum()), 0.5)
+    return max(min(ties, total - most), 0.5)
+
+
+def _of_net(release: Release) -> ScoreEquations:
+    """Read net wins by item, or with covariates by row of the covariates and item.
+
+    A model without covariates is the model with an intercept only, whose single row has weight 1.
+    Released wins, and losses with a minus sign, add up to net wins.
+    """
+    counts = _counts_by_cell(release)
+    covariates = release.design.covariates
+    m = len(release.design.items)
+    pairs = counts["pairs"]
+    name = names.SIDES if names.SIDES in release.parts else names.NET
+    part = release.parts[name]
+    if not isinstance(part.distribution, NetDistribution):
+        raise ValueError("release must have noise that is drawn for net wins.")
+    score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
+    # half the net wins of all groups together; the first monomial of each group is 1
+    half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
+    random = pairs.origin == "equal"
+    noise = _by_item(release, part.distribution, part.step, part.values.size // m)
+    if covariates is None:
+        score = half
+    else:
+        score = np.asarray((covariates.weights.T @ score @ item_basis(covariates, m)).ravel())
+        # only the pairs of all groups together are known, not the pairs of each group
+        random = random or (covariates.cells > 1 and pairs.origin != "observed")
+    if name == names.SIDES:  # losses have a minus sign
+        counted = (*counts["matching"].by_counts, kron([[1.0, -1.0]], eye_array(m), format="csr"))
+        noise = replace(noise, counts=counted)
+    terms = {name: noise}
+    if names.ORDER_EFFECT in release.parts:
+        named = release.parts[names.ORDER_EFFECT]
+        score = np.append(score, 0.5 * named.step * named.values[0])
+        last = 0.5 * np.eye(len(score))[:, -1:]
+        terms[names.ORDER_EFFECT] = NoiseTerm(named.laplace, named.step, 1, last)
+    if release.design.davidson:
+        tied = release.parts[names.TIES]
+        total = float((pairs.count - counts.get("surplus", 0.0)).sum())
+        score = np.append(score, _possible_ties(float(tied.values[0]), total, half))
+        terms[names.TIES] = NoiseTerm(tied.laplace, 1.0, 1, np.eye(len(score))[:, -1:])
+    return _equations(release, counts, score, terms, random_pairs=random)
+
+
+READERS: dict[str, Callable[[Release], ScoreEquations]] = {
+    names.WINS: _of_wins,
+    names.WORTHS: _of_worths,
+    names.SIDES: _of_net,
+    names.NET: _of_net,
+}
+"""The reader of a release that contains a given part; the first match in this order is used."""

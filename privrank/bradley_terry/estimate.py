@@ -20,9 +20,8 @@ from privrank.bradley_terry.dependence import (
     with_tie_floor,
 )
 from privrank.bradley_terry.equations import ScoreEquations, released_total, scores_by_pattern
-from privrank.bradley_terry.fit import Solver, fit_ridge
+from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, Solver, fit_ridge
 from privrank.bradley_terry.linear import Ridge, item_basis, ridge_product
-from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunction
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, ORDER_EFFECT, WINS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design

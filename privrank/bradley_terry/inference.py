@@ -35,7 +35,7 @@ from privrank.bradley_terry.dependence import (
     released_effect,
     second_moments,
 )
-from privrank.bradley_terry.equations import ScoreEquations
+from privrank.bradley_terry.equations import ScoreEquations, score_equations
 from privrank.bradley_terry.estimate import (
     Covariance,
     WorthEstimate,
@@ -43,10 +43,9 @@ from privrank.bradley_terry.estimate import (
     estimate,
     objective,
 )
+from privrank.bradley_terry.fit import ScoreFunction
 from privrank.bradley_terry.linear import Components, item_basis
-from privrank.bradley_terry.losses import ScoreFunction
 from privrank.bradley_terry.paircounts import pair_counts
-from privrank.bradley_terry.readings import score_equations
 from privrank.hypotheses.nulls import public_generator
 from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS
 from privrank.release.release import Release

@@ -22,7 +22,7 @@ nevertheless, because a count that is too small to compare two items still moves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -31,9 +31,7 @@ import numpy as np
 from scipy.linalg import block_diag, helmert
 from scipy.sparse import csr_array, hstack, vstack
 
-from privrank.bradley_terry.losses import EdgeLoss
 from privrank.bradley_terry.modelmatrix import rows_at
-from privrank.distributions.links import UNIT_ROUNDOFF
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays
 from privrank.util.solvers import inverse, product, spectrum
@@ -166,36 +164,6 @@ class LinearPredictor:
         """Return the pseudo-inverse of a matrix whose null space, if any, is constant worths."""
         return self.centred(self.centred(inverse(self.filled(matrix))).T)
 
-    def rounding(
-        self, target: FloatArray, loss: EdgeLoss, ridge: Ridge
-    ) -> Callable[[FloatArray], float]:
-        """Bound the l2 error made in computing the gradient of a fit in double precision.
-
-        The error of the slope of an edge is at most k u times its bound, where k is the
-        ``accuracy`` of the loss (5 for the logistic loss, proved with each link). A sum of r terms
-        adds r u times the sum of magnitudes. The error of each coefficient is therefore at most
-        u (edges + k + 3) times the sum of the bounds of its edges and the magnitudes of the other
-        two terms. The 3 includes the rounding of the target and of the norm.
-
-        The difference of two worths is rounded once, which k includes. The error of any other
-        predictor, and of a product with a ridge, is at most p u times the sum of magnitudes in it.
-        It moves the slope by the curvature times this error.
-        """
-        slopes = self.sizes(loss.size)
-        edges = len(loss.size)
-        single = self.pairs is not None
-        terms = self.sizes(np.ones(edges)) if single else float(max(edges, self.size))
-        terms = terms + loss.accuracy + 3.0
-
-        def bound(b: FloatArray) -> float:
-            off = terms * (slopes + ridge_product(np.abs(ridge), np.abs(b)) + np.abs(target))
-            if not single:
-                behind = abs(self.matrix) @ np.abs(b)
-                off += self.size * self.sizes(loss.curvature(self.predict(b)) * behind)
-            return float(UNIT_ROUNDOFF * np.linalg.norm(off))
-
-        return bound
-
 
 def item_contrasts(pairs: PairCounts, items: int) -> LinearPredictor:
     """Return the linear predictor of one worth per item: E is the incidence matrix of the pairs."""
@@ -206,7 +174,7 @@ def with_ties(worths: LinearPredictor) -> LinearPredictor:
     """Return the linear predictor of worths and a tie parameter: three edges for each pair.
 
     The edges are t, t / 2 - lambda and t / 2 + lambda for the difference t of worths
-    (:mod:`privrank.bradley_terry.losses`). The first edges of all pairs come first, then all second
+    (:mod:`privrank.bradley_terry.fit`). The first edges of all pairs come first, then all second
     and all third edges. With covariates ties have one parameter for all patterns.
     """
     pairs = worths.matrix

@@ -45,8 +45,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from privrank.bradley_terry.equations import ScoreEquations
+from privrank.bradley_terry.fit import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.inference import KNOWN, MAX_SIMULATED_ITEMS, Inference, ScoreErrors
-from privrank.bradley_terry.losses import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.paircounts import weak_cuts
 from privrank.hypotheses.tails import mixture_tail, skewed_tail
 from privrank.util.arrays import FloatArray, IntArray, batches

@@ -132,7 +132,7 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     `by` is the class of the model. The wins are the numbers of reports for each item, which are
     public because the reports are. A report r of an answer y in {1, 0, -1} has E(r | y) = gain y,
     because a response gives every value the smaller weight, which cancels, and the true value the
-    rest. :func:`privrank.bradley_terry.readings.score_equations` describes how this enters a fit.
+    rest. :func:`privrank.bradley_terry.equations.score_equations` describes how this enters a fit.
     Reports of neither item are ties, which ``ties="davidson"`` uses.
 
     Notes

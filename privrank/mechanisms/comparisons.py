@@ -15,12 +15,18 @@ from functools import partial
 import numpy as np
 
 from privrank.bradley_terry.dependence import contrast_directions, expected_answers
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate, response
-from privrank.bradley_terry.fit import Solver, fit_ridge
+from privrank.bradley_terry.fit import (
+    EdgeLoss,
+    Objective,
+    ScoreFunction,
+    Solver,
+    fit_ridge,
+    loss_bounds,
+)
 from privrank.bradley_terry.linear import check_identified, item_contrasts
-from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import check_connected, halves
-from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
@@ -248,7 +254,7 @@ def draw_worths(
     """Minimise the perturbed loss and release the minimiser on a grid.
 
     The loss is the log-loss of the link, or its matching loss where the log-loss has no bounded
-    slope (:func:`privrank.bradley_terry.losses.loss_bounds`).
+    slope (:func:`privrank.bradley_terry.fit.loss_bounds`).
 
     Notes
     -----
@@ -326,7 +332,7 @@ def certified_worths(
     plus gamma, up to the tolerance. So the rounding error
     (:meth:`privrank.bradley_terry.linear.LinearPredictor.rounding`) is at most
     2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved loss
-    (:meth:`privrank.bradley_terry.losses.EdgeLoss.moved`): w does not enter. The tolerance is four
+    (:meth:`privrank.bradley_terry.fit.EdgeLoss.moved`): w does not enter. The tolerance is four
     times that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on it.
 
     **Gaps.** Before that w is gathered: gaps in w wider than `gap` are narrowed to about that by
@@ -359,7 +365,7 @@ def certified_worths(
     # the solution is within `radius` of the centre: recentre there until the radius is below
     # NEAREST, where the tolerance of the last fit is certified
     while True:
-        error = linear.rounding(rest, moved, gamma)(fit.point)
+        error = Objective(rest, linear, gamma, moved).rounding(fit.point)
         radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
         centre = centre + _grid(fit.point)
         rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privrank.bradley_terry.losses import loss_bounds
+from privrank.bradley_terry.fit import loss_bounds
 from privrank.distributions.links import UNIT_ROUNDOFF, Link
 from privrank.plans.choice import MIN_RIDGE, OUTPUT, Choice
 from privrank.privacy.accounting import pure_epsilon, split

@@ -10,7 +10,7 @@ from typing import Literal
 from scipy.optimize import minimize_scalar
 
 from privrank.bradley_terry.estimate import default_ridge, nominal_information
-from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
+from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import MAX_ERROR
 from privrank.distributions.links import LOGIT, Link
 from privrank.plans.calibration import noise_request, objective_scale

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from privrank.bradley_terry.losses import answer_probabilities
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.bradley_terry.paircounts import groups_of
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by

@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
-from privrank.bradley_terry.equations import ScoreEquations
+from privrank.bradley_terry.equations import ScoreEquations, score_equations
 from privrank.bradley_terry.estimate import WorthEstimate
-from privrank.bradley_terry.fit import Solver
+from privrank.bradley_terry.fit import Solver, answer_probabilities
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
-from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import LOGIT, Link
 from privrank.distributions.simulate import PlackettLuce, generator
 from privrank.hypotheses.ranksets import shared_ranks

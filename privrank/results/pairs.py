@@ -10,9 +10,9 @@ import pandas as pd
 
 from privrank.bradley_terry.contrasts import Worths, quasi_variances, standard_errors
 from privrank.bradley_terry.equations import ScoreEquations
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import pair_predictors
-from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.scoretests import intervals
 from privrank.release.release import Release
 from privrank.release.survey import Design

@@ -10,9 +10,8 @@ import pandas as pd
 
 from privrank.bradley_terry.contrasts import own_and_between
 from privrank.bradley_terry.dependence import degrees_of_freedom
-from privrank.bradley_terry.equations import ScoreEquations, degree_error
+from privrank.bradley_terry.equations import ScoreEquations, degree_error, score_equations
 from privrank.bradley_terry.paircounts import uncounted
-from privrank.bradley_terry.readings import score_equations
 from privrank.bradley_terry.scoretests import to_normal
 from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail

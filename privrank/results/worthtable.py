@@ -12,12 +12,11 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.equations import ScoreEquations, released_total
+from privrank.bradley_terry.equations import ScoreEquations, released_total, score_equations
 from privrank.bradley_terry.estimate import WorthEstimate, nominal_information
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.bradley_terry.inference import attainable
-from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.paircounts import MAX_ERROR, Matching, pair_counts
-from privrank.bradley_terry.readings import score_equations
 from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
 from privrank.plans.choice import MIN_ITEMS_MATCHED

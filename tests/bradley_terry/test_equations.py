@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.bradley_terry import readings
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry import equations as readings
+from privrank.bradley_terry.equations import score_equations
 from privrank.release import release as releases
 
 ITEMS = tuple("abcd")

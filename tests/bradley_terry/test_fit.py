@@ -13,8 +13,8 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 import privrank as pr
+from privrank.bradley_terry.fit import EdgeLoss, ScoreFunction
 from privrank.bradley_terry.linear import item_contrasts
-from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction
 from privrank.distributions.links import LOGIT
 from privrank.release.survey import PairCounts
 

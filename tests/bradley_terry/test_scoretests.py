@@ -9,7 +9,7 @@ from scipy.special import expit, logit, ndtr
 from scipy.stats import binom, norm
 
 import privrank as pr
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.hypotheses.tails import simulated
 

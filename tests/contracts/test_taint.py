@@ -40,7 +40,6 @@ KERNELS = {
 MINIMISER = {
     "bradley_terry.fit",
     "bradley_terry.linear",
-    "bradley_terry.losses",
     "distributions.links",
     "util.solvers",
 }

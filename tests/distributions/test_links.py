@@ -17,8 +17,8 @@ from scipy.stats import hypsecant, logistic, norm
 
 import privrank as pr
 from privrank.bradley_terry import fit as fits_module
-from privrank.bradley_terry.losses import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry.equations import score_equations
+from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions.links import BUILT_IN, LOGIT, PROBIT, Link, find
 from privrank.release.survey import PairCounts
 from privrank.util.checks import PrivrankWarning

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import privrank as pr
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import response_covariance
-from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.local.estimates import release_wins
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally

@@ -15,8 +15,8 @@ from privrank.bradley_terry.dependence import (
     floored_moments,
     independent_scores,
 )
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate, response
-from privrank.bradley_terry.readings import score_equations
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.hypotheses.tails import simulated
 from privrank.mechanisms import comparisons as mechanism

@@ -22,8 +22,8 @@ from scipy.stats import beta
 from privrank import Budget, PrivateBTL
 from privrank.bradley_terry import fit
 from privrank.bradley_terry.dependence import expected_answers
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate
-from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import LOGIT
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.encode.encoded import Encoded

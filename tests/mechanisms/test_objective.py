@@ -16,8 +16,7 @@ from pairfits import fit_ridge, rounding_bound
 from scipy.special import expit
 
 import privrank as pr
-from privrank.bradley_terry import losses
-from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
+from privrank.bradley_terry.fit import EdgeLoss, ScoreFunction, loss_bounds
 from privrank.distributions import links
 from privrank.distributions.links import PROBIT, Link
 from privrank.encode.encoded import Encoded
@@ -471,4 +470,4 @@ def test_planted_fault_is_caught(monkeypatch, fault, link, adjacency):
 
 
 def test_the_public_name_is_the_link():
-    assert pr.Link is Link and losses.loss_bounds(STEEP).slope == STEEP.kappa1
+    assert pr.Link is Link and loss_bounds(STEEP).slope == STEEP.kappa1

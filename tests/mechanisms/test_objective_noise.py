@@ -10,7 +10,7 @@ from ownlinks import SECH
 from pairfits import fit_ridge, rounding_bound
 from test_objective import LINKS, counts_only, exact_slope, problem
 
-from privrank.bradley_terry.losses import loss_bounds
+from privrank.bradley_terry.fit import loss_bounds
 from privrank.distributions.links import LOGIT
 from privrank.mechanisms import comparisons
 from privrank.plans import calibration

@@ -14,8 +14,8 @@ from scipy.stats import chi2, norm
 
 import privrank as pr
 from privrank.bradley_terry import fit as fits
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import nominal_information
-from privrank.bradley_terry.readings import score_equations
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import PairCounts

@@ -16,8 +16,8 @@ from searching import CANARY, check_refusal, has_canary, reachable
 
 import privrank as pr
 from privrank.bradley_terry.dependence import released_effect
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.modelmatrix import rows_at
-from privrank.bradley_terry.readings import score_equations
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import STATISTICS
 from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS

@@ -14,11 +14,11 @@ from planting import planted
 from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
+from privrank.bradley_terry import equations as readings
 from privrank.bradley_terry import linear as predictors
-from privrank.bradley_terry import readings
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import covariance
-from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, answer_probabilities
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry.fit import EdgeLoss, ScoreFunction, answer_probabilities
 from privrank.distributions.links import LOGIT
 from privrank.release.archived import archive
 from privrank.release.survey import PairCounts

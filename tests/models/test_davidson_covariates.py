@@ -11,10 +11,9 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
-from privrank.bradley_terry.equations import scores_by_pattern
+from privrank.bradley_terry.equations import score_equations, scores_by_pattern
 from privrank.bradley_terry.estimate import covariance, objective
-from privrank.bradley_terry.losses import answer_probabilities
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.hypotheses.nulls import public_generator
 from privrank.release.archived import archive
 

@@ -12,9 +12,8 @@ from planting import planted
 
 import privrank as pr
 from privrank.bradley_terry.dependence import independent_scores
-from privrank.bradley_terry.equations import released_degrees
+from privrank.bradley_terry.equations import released_degrees, score_equations
 from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
-from privrank.bradley_terry.readings import score_equations
 from privrank.results.claims import CLAIMS
 
 ITEMS = tuple("abcdefgh")

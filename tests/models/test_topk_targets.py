@@ -9,8 +9,7 @@ import pytest
 from scipy.optimize import brentq
 
 import privrank as pr
-from privrank.bradley_terry.equations import degree_error
-from privrank.bradley_terry.readings import score_equations
+from privrank.bradley_terry.equations import degree_error, score_equations
 from privrank.hypotheses.tails import noisy_tail, normal_laplace_tail
 from privrank.results.topk import equal_variances, most_met
 

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.bradley_terry.losses import ScoreFunction
+from privrank.bradley_terry.fit import ScoreFunction
 from privrank.distributions.links import find
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans import comparisons as plan

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank import btl
-from privrank.bradley_terry.losses import answer_probabilities
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.power.surveys import different_pairs, simulated_counts
 from privrank.release.names import MOMENTS, WINS
 

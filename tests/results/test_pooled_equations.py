@@ -9,7 +9,7 @@ from scipy.stats import kurtosis as excess_kurtosis
 
 import privrank as pr
 from privrank.bradley_terry.estimate import response_covariance, score_covariance
-from privrank.bradley_terry.losses import answer_probabilities
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.results.claims import CLAIMS
 from privrank.results.pooling import Source, combine, fraction_source, score_source, worth_source
 
