@@ -119,9 +119,12 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
     start = np.maximum(
         (sums - sums.sum() / (2.0 * (m - 1))) / (m - 2), 0.05 * variance[first, second].min()
     )
-    ends = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     q = with_fallback(
-        lambda: np.asarray(least_squares(residuals, start, "3-point", x_scale=start, **ends).x),
+        lambda: (
+            least_squares(
+                residuals, start, "3-point", x_scale=start, xtol=1e-15, ftol=1e-15, gtol=1e-15
+            ).x
+        ),
         lambda: np.full(m, np.nan),
     )
     ratio = np.ones_like(covariance)
@@ -132,9 +135,7 @@ def quasi_variances(covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _between(covariance: FloatArray) -> FloatArray:
     """Return the variances of all differences of two numbers."""
     own = np.diag(covariance)
-    variance = own[:, None] - 2.0 * covariance
-    variance += own
-    return np.asarray(variance)
+    return np.asarray(own[:, None] - 2.0 * covariance + own)
 
 
 def own_and_between(covariance: FloatArray) -> FloatArray:
@@ -190,9 +191,7 @@ def lack_of_fit(inference: Inference) -> JointTest:
     facts = without.equations.covariates
     assert facts is not None
     contrast = np.kron(np.eye(len(facts.columns)), free.left)
-    if facts.ordered:
-        contrast = np.column_stack((contrast, np.zeros(len(contrast))))
-    return joint_test(without, np.asarray(contrast))
+    return joint_test(without, np.pad(contrast, ((0, 0), (0, int(facts.ordered)))))
 
 
 def standard_errors(table: FloatArray, covariance: FloatArray) -> FloatArray:
@@ -215,12 +214,12 @@ class Worths:
     inference: Inference
     table: FloatArray
 
-    @property
+    @cached_property
     def values(self) -> FloatArray:
         """The worths, shape (m,), about the mean of their part."""
         return matvec(self._inside, self.inference.fitted.coefficients)
 
-    @property
+    @cached_property
     def _inside(self) -> FloatArray:
         return self.inference.equations.components.projected(self.table)
 
@@ -232,13 +231,11 @@ class Worths:
     @property
     def contrast_errors(self) -> FloatArray:
         """Standard errors of all differences of two worths, shape (m, m)."""
-        errors = _between(self.covariance)
-        np.maximum(errors, 0.0, out=errors)
-        return np.asarray(np.sqrt(errors, out=errors))
+        return np.asarray(np.sqrt(np.maximum(_between(self.covariance), 0.0)))
 
     @property
     def _places(self) -> tuple[IntArray, IntArray]:
-        return np.triu_indices(len(self.values), 1)
+        return np.triu_indices(len(self.table), 1)
 
     @cached_property
     def together(self) -> BoolArray:
@@ -249,23 +246,26 @@ class Worths:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
         if self.inference.many:
             return self._wald.limits(alpha)
-        first, second = self._places
-        return intervals(self.inference, self.table[first] - self.table[second], alpha)
+        return intervals(self.inference, self._differences, alpha)
 
     @cached_property
     def pvalues(self) -> FloatArray:
         """P-values of all differences, shape (pairs,)."""
         if self.inference.many:
             return self._wald.pvalues(0.0)
+        return pvalues(self.inference, self._differences)
+
+    @property
+    def _differences(self) -> FloatArray:
         first, second = self._places
-        return pvalues(self.inference, self.table[first] - self.table[second])
+        return self.table[first] - self.table[second]
 
     @property
     def _wald(self) -> WaldTests:
         """Tests of all differences, without storing a row of weights for each difference."""
         first, second = self._places
-        deviation = np.where(self.together, self.contrast_errors[first, second], np.inf)
         difference = self.values[first] - self.values[second]
+        deviation = np.where(self.together, self.contrast_errors[first, second], np.inf)
         return WaldTests(difference, deviation, self.inference.freedom)
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
@@ -414,7 +414,10 @@ def _by_answers(
     """Return the larger p-value by the design effects of answers at the null point and at the fit.
 
     `at` has the weights of the scores and the predictors; `alone` is the whitened covariance under
-    independent answers.
+    independent answers. The draws are multiplied by a matrix that gives them the design effects of
+    the answers. These are the eigenvalues of 1 + I^-1/2 X I^-1/2, where I is the covariance under
+    independent answers and X the excess at a point. Negative eigenvalues are set to 0. All are
+    raised by one factor if their sum is less than their number.
     """
     facts = inference.equations
     (weights, t) = at
@@ -424,7 +427,11 @@ def _by_answers(
     for point, factor in inference.answer_points(t):
         there = propagate(weights, facts.linear.information(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
-        stretch = _stretch(alone, white(white(there).T), white(white(excess).T))
+        root = _power(white(white(there).T), -0.5)
+        effects, axes = spectrum(np.eye(len(alone)) + root @ white(white(excess).T) @ root)
+        effects = np.maximum(effects, 0.0)
+        effects *= max(len(effects) / max(float(effects.sum()), 1e-300), 1.0)
+        stretch = _power(alone, 0.5) @ ((axes * np.sqrt(effects)) @ axes.T) @ _power(alone, -0.5)
         values.append(null.pvalue(null.sampled @ stretch.T, inference.whole_freedom))
     return float(np.max(values))
 
@@ -433,29 +440,13 @@ def _drawn(inference: Inference, covariance: FloatArray, label: str, draws: int)
     """Draw normal errors of the scores, the same whatever the order in which items are listed."""
     facts = inference.equations
     b = inference.fitted.coefficients
-    generator = public_generator(label, len(b), draws)
     order = np.arange(len(b))
     if facts.covariates is None:
         order[: facts.items] = np.argsort(b[: facts.items], kind="stable")
     drawn = np.empty((draws, len(b)))
+    generator = public_generator(label, len(b), draws)
     drawn[:, order] = normal_draws(covariance[np.ix_(order, order)], draws, generator)
     return drawn
-
-
-def _stretch(alone: FloatArray, there: FloatArray, excess: FloatArray) -> FloatArray:
-    """Return the matrix that gives errors of covariance `alone` the design effects of answers.
-
-    The design effects are the eigenvalues of 1 + I^-1/2 X I^-1/2, where I is the covariance under
-    independent answers and X the excess at a point. Negative eigenvalues are set to 0. All are
-    raised by one factor if their sum is less than their number.
-    """
-    own = _power(alone, 0.5)
-    point = _power(there, -0.5)
-    values, axes = spectrum(np.eye(len(alone)) + point @ excess @ point)
-    values = np.maximum(values, 0.0)
-    values *= max(len(values) / max(float(values.sum()), 1e-300), 1.0)
-    effect = (axes * np.sqrt(values)) @ axes.T
-    return np.asarray(own @ effect @ _power(alone, -0.5))
 
 
 def _power(matrix: FloatArray, exponent: float) -> FloatArray:
@@ -515,21 +506,19 @@ class _Null:
         """
         q = len(alone)
         (error, most) = inference.effect
-        counts = np.unique(np.rint(np.geomspace(1.0, q, _MAX_COUNTS)).astype(int))
-        within = (
-            [(k, (q + 1.0) / (k + 1.0)) for k in counts]
-            if inference.equations.covariates is None
-            else [(1, float(q)), (q, 1.0)]
-        )
+        within = [(1, float(q)), (q, 1.0)]
+        if inference.equations.covariates is None:
+            counts = np.unique(np.rint(np.geomspace(1.0, q, _MAX_COUNTS)).astype(int))
+            within = [(k, (q + 1.0) / (k + 1.0)) for k in counts]
         # directions in order of their share of the errors; public draws break ties
         public = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
         apart = propagate(public, np.eye(q))
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        values = []
         whole = inference.whole_freedom
         df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MAX_FREEDOM)
+        values = []
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
             pvalue = self.pvalue(part, df)

@@ -146,10 +146,6 @@ class NoiseTerm:
         """Variance of the noise of each score, if the numbers enter all scores alike."""
         return self.variance * float((self.scores**2).sum() / self.scores.shape[0])
 
-    def through_counts(self, rows: FloatArray) -> FloatArray:
-        """Return the effects of the numbers, through the counts, on rows of scores, (rows, k)."""
-        return dense(reduce(matmul, self.counts or (), rows))
-
     def public(self, draws: int, place: IntArray) -> FloatArray:
         """Return public draws that do not depend on the order in which items are listed.
 
@@ -380,7 +376,8 @@ class ScoreEquations:
         noise = np.zeros(len(along))
         for part, term in self.terms.items():
             if term.counts is not None and part != names.GROUP_ANSWERS:
-                noise += term.variance * (term.through_counts(rows) ** 2).sum(axis=1)
+                through = dense(reduce(matmul, term.counts, rows))
+                noise += term.variance * (through**2).sum(axis=1)
         return noise
 
 
@@ -487,14 +484,17 @@ def _counts_by_cell(release: Release) -> dict[str, Any]:
     if "surplus" in counts:
         counts["surplus"] = np.kron(share, counts["surplus"])
         by_pair = kron(share[:, None], eye_array(len(pairs.count)), format="csr")
-        noise = counts["terms"][names.PAIR_COUNTS]
-        terms[names.PAIR_COUNTS] = replace(noise, counts=(by_pair,), beside=True)
+        terms[names.PAIR_COUNTS] = replace(
+            counts["terms"][names.PAIR_COUNTS], counts=(by_pair,), beside=True
+        )
     if cells > 1:
         # one more answer in a cell moves shares of all comparisons from the other cells to it
-        by_cell = kron(np.diag(share), pairs.count[:, None], format="csr")
-        moves = (np.diag(1.0 / share) - 1.0) / answers.sum()
+        moves = (
+            kron(np.diag(share), pairs.count[:, None], format="csr"),
+            (np.diag(1.0 / share) - 1.0) / answers.sum(),
+        )
         terms[names.GROUP_ANSWERS] = NoiseTerm(
-            None, np.sqrt(part.noise_variance), cells, counts=(by_cell, moves), beside=True
+            None, np.sqrt(part.noise_variance), cells, counts=moves, beside=True
         )
     return counts | {"group_answers": answers, "terms": terms}
 

@@ -112,7 +112,17 @@ def declare(
     shown = " ".join(right.split())  # on one line, for tables
     ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
     if ordered:
-        _check_order_effect(right, labels)
+        named = [term for term in terms_of(right) if any(part.column == FIRST for part in term)]
+        if any(term != (Factor(FIRST),) for term in named):
+            raise ValueError(
+                f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "
+                f"'~ {shown}': the advantage of the item named first is one number."
+            )
+        if FIRST in map(str, labels):
+            raise ValueError(
+                f"items must not be named {FIRST!r} if the formula has an order effect of that "
+                f"name. Rename the item."
+            )
         factors = tuple(factor for factor in factors if factor.column != FIRST)
     choices, ranges = _declarations(factors, schema, levels, bounds)
     names, matrix = _item_matrix(item_formula, item_data, labels)
@@ -149,21 +159,6 @@ def declare(
     return Predictor(covariates, choices)
 
 
-def _check_order_effect(right: str, labels: Sequence[Any]) -> None:
-    """Raise an error if the order effect is not a single term, or if an item has its name."""
-    named = [term for term in terms_of(right) if any(factor.column == FIRST for factor in term)]
-    if any(term != (Factor(FIRST),) for term in named):
-        raise ValueError(
-            f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "
-            f"'~ {' '.join(right.split())}': the advantage of the item named first is one number."
-        )
-    if FIRST in map(str, labels):
-        raise ValueError(
-            f"items must not be named {FIRST!r} if the formula has an order effect of that name. "
-            f"Rename the item."
-        )
-
-
 def _declarations(
     factors: Sequence[Factor], schema: Schema, levels: object, bounds: object
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
@@ -183,13 +178,21 @@ def _declarations(
     for factor in factors:
         if factor.column not in schema.names:
             raise ValueError(f"data has no column {factor.column!r}: {_NAMED}.")
-        known = _levels(factor, declared.get(factor.column), schema.levels.get(factor.column))
-        if known is not None:
-            choices[factor.column] = known
+        # the levels of the call come before those of the formula, and these before the type's
+        own = schema.levels.get(factor.column)
+        stated = (declared.get(factor.column), factor.levels, own)
+        known = [listed for listed in stated if listed is not None]
+        if known:
+            choices[factor.column] = _distinct(known[0], factor.column)
         elif factor.column in schema.numeric and not factor.categorical:
             ranges[factor.column] = _bounds(factor.column, limits.get(factor.column))
         else:
-            raise _without_levels(factor)
+            raise ValueError(
+                f"levels must be declared for {factor.column!r}, as "
+                f"levels={{{factor.column!r}: [...]}}. List all levels that the questionnaire "
+                f"offers. A list taken from the answers, which the categories of a pandas column "
+                f"may be, would reveal them."
+            )
     if unused := limits.keys() - ranges.keys():
         raise ValueError(f"bounds are for numeric columns, and {sorted(unused)} have levels.")
     cells = prod(len(known) for known in choices.values())
@@ -209,22 +212,6 @@ def _mapping(name: str, given: object) -> dict[str, Any]:
             f"{name} must map names of columns to their {name}, got {type(given).__name__}."
         )
     return dict(given)
-
-
-def _levels(factor: Factor, declared: object, own: object) -> tuple[Any, ...] | None:
-    """Return the levels of a column, the call's before its type's, or None for a numeric one."""
-    for levels in (declared, factor.levels, own):
-        if levels is not None:
-            return _distinct(levels, factor.column)
-    return None
-
-
-def _without_levels(factor: Factor) -> ValueError:
-    return ValueError(
-        f"levels must be declared for {factor.column!r}, as levels={{{factor.column!r}: [...]}}. "
-        f"List all levels that the questionnaire offers. A list taken from the answers, which the "
-        f"categories of a pandas column may be, would reveal them."
-    )
 
 
 def _distinct(levels: object, column: str) -> tuple[Any, ...]:
@@ -252,11 +239,6 @@ def _bounds(column: str, given: object) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _plain(level: Any) -> Any:
-    """Return a level in the form that formulas can name: a number or text."""
-    return level if isinstance(level, str | int | float) else str(level)
-
-
 def _weights(
     right: str,
     choices: Mapping[str, tuple[Any, ...]],
@@ -276,13 +258,15 @@ def _weights(
     table: dict[str, Any] = {
         name: pd.Categorical.from_codes(
             [cell[place] for cell, _ in rows],
-            dtype=pd.CategoricalDtype([_plain(level) for level in levels]),
+            dtype=pd.CategoricalDtype(
+                # formulas can name numbers and text
+                [level if isinstance(level, str | int | float) else str(level) for level in levels]
+            ),
         )
         for place, (name, levels) in enumerate(choices.items())
     }
     for place, (name, (low, high)) in enumerate(ranges.items()):
-        at = np.array([0.5 * (low + high), high])
-        table[name] = at[[corner[place] for _, corner in rows]]
+        table[name] = [high if corner[place] else 0.5 * (low + high) for _, corner in rows]
     grid = pd.DataFrame(table, index=range(len(rows)))
     if without:
         grid[without] = 1.0
@@ -296,8 +280,8 @@ def _weights(
     weights = weights.reshape(len(cells), len(corners), -1)
     size = np.abs(weights).max(axis=(0, 2), initial=0.0)
     used = [k for k in range(len(corners)) if k == 0 or size[k] > 1e-12 * size.max()]
-    flat = weights[:, used].reshape(len(cells) * len(used), -1)
-    return columns, tuple(corners[k] for k in used), flat
+    weights = weights[:, used].reshape(len(cells) * len(used), -1)
+    return columns, tuple(corners[k] for k in used), weights
 
 
 def _item_matrix(

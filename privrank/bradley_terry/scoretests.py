@@ -161,8 +161,7 @@ def error_pvalues(
         Degrees of freedom of the whole variance, infinite if the variance is given.
     """
     total = np.sqrt(variance + noise**2 @ share)
-    x = total * to_normal(np.abs(size) / total, df)
-    given = x, np.sqrt(variance), noise, share
+    given = total * to_normal(np.abs(size) / total, df), np.sqrt(variance), noise, share
     skewed = 2.0 * skewed_tail(*given, np.sign(size) * skewness)
     return np.minimum(np.maximum(mixture_tail(*given), skewed), 1.0)
 
@@ -217,8 +216,8 @@ def hardly_identified(facts: ScoreEquations) -> list[tuple[FloatArray, float]]:
 
     The list is empty for many items, because the tests of all their pairs are not corrected.
     """
-    many = facts.covariates is not None or facts.items > MAX_SIMULATED_ITEMS
-    if many or facts.count_variance == 0.0:
+    few = facts.covariates is None and facts.items <= MAX_SIMULATED_ITEMS
+    if not few or facts.count_variance == 0.0:
         return []
     return weak_cuts(facts.released, facts.count_variance, facts.components.groups)
 
@@ -302,11 +301,11 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
             tuple(_sampling(inference, errors, (weights, along, edges), independent)),
         )
 
-    far = np.abs(value) + facts.function.link.exact.far
     tried = 0
     if inference.clusters is not None:
         tried = _BEYOND[len(facts.pairs.count) > _MAX_PAIRS]
     deviation = np.sqrt(np.maximum(quadratic(contrasts, inference.errors.total), 1e-300))
+    far = np.abs(value) + facts.function.link.exact.far
     return ScoreTests(value, deviation, far, at, errors, tried)
 
 
@@ -364,8 +363,7 @@ class ScoreTests:
     def _shapes(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return noise sizes of the statistics at values t, divided by their root mean square."""
         sizes, share = self.errors.sizes(self.at(t, np.arange(len(t))).weights)
-        spread = np.sqrt(np.maximum(sizes**2 @ share, 1e-300))
-        return sizes / spread[:, None], share
+        return sizes / np.sqrt(np.maximum(sizes**2 @ share, 1e-300))[:, None], share
 
     def _pvalues(
         self, t: FloatArray, rows: IntArray, shapes: tuple[FloatArray, FloatArray]
@@ -379,8 +377,7 @@ class ScoreTests:
             normal = variance + beside
             known = self.errors.freedom(normal, side, normal + at.noise, df)
             # a design effect E multiplies the third cumulant of independent answers by E^2
-            third = np.minimum(variance / at.variance, 1e90) ** 2 * at.third
-            skewness = third / normal**1.5
+            skewness = np.minimum(variance / at.variance, 1e90) ** 2 * at.third / normal**1.5
             return error_pvalues(at.statistic, normal, sizes, shapes[1], skewness, known)
 
         largest = np.zeros(len(t))
@@ -428,17 +425,17 @@ class ScoreTests:
             last = ends.shape[1] - 2 - np.argmax(grid[:, ::-1] >= alpha[:, None], axis=1)
             last = np.where((grid >= alpha[:, None]).any(axis=1), last, 0)[:, None]
             low, high = (np.take_along_axis(ends, last + k, axis=1)[:, 0] for k in (0, 1))
-        value = self.value
         far = self.far
         wald = np.minimum(-ndtri(alpha / 2.0) * self.deviation, far)
         middle = np.where(np.isfinite(high), 0.5 * (low + high), far)
         start = np.where((low < wald) & (wald < high), wald, middle)
         # the shape of the noise changes slowly: use it at the estimate first, then at the limit
-        first = self._search(side, alpha, self._shapes(value), start, low, high)
+        distance = self._search(side, alpha, self._shapes(self.value), start, low, high)
         if self.errors.noise is not None:
-            shapes = self._shapes(value + side * np.minimum(first, far))
-            first = self._search(side, alpha, shapes, np.minimum(first, far), low, high)
-        return np.asarray(value + side * first)
+            start = np.minimum(distance, far)
+            shapes = self._shapes(self.value + side * start)
+            distance = self._search(side, alpha, shapes, start, low, high)
+        return np.asarray(self.value + side * distance)
 
     @cached_property
     def _grid(self) -> dict[float, tuple[FloatArray, FloatArray]]:
@@ -446,10 +443,10 @@ class ScoreTests:
         start = np.minimum(0.5 * self.deviation, 0.5 * self.far)
         distance = np.geomspace(start, self.far, self.tried, axis=1)
         every = np.arange(len(start))
+        shapes = self._shapes(self.value)
         table = {}
         for side in (-1.0, 1.0):
             values = (self.value[:, None] + side * distance).T
-            shapes = self._shapes(self.value)
             grid = [self._pvalues(value, every, shapes) for value in values]
             table[side] = distance, np.column_stack(grid)
         return table
@@ -465,7 +462,6 @@ class ScoreTests:
     ) -> FloatArray:
         """Return the distances from the estimates at which values are rejected, by regula falsi."""
         critical = -ndtri(alpha / 2.0)
-        far = self.far
         low = low.copy()
         high = high.copy()
         trial = start.copy()
@@ -484,22 +480,18 @@ class ScoreTests:
             room_in[active] = np.where(inside, left, staying * room_in[active])
             low[active] = np.where(inside, here, low[active])
             high[active] = np.where(inside, high[active], here)
-            endless = ~np.isfinite(high[active]) & (here >= far[active])
+            endless = ~np.isfinite(high[active]) & (here >= self.far[active])
             low[active] = np.where(endless, np.inf, low[active])
             close = np.abs(left) < _CLOSE
             # this close to the limit the statistics are proportional to the distance
             most = critical[active]
-            grown = most / np.where(close, most - left, most)
-            trial[active] = here * grown
-            done = close | endless
-            active = active[~done]
+            trial[active] = here * (most / np.where(close, most - left, most))
+            active = active[~(close | endless)]
             if not len(active):
                 break
-            a = low[active]
-            b = np.where(np.isfinite(high[active]), high[active], 0.0)
+            known = np.isfinite(high[active])
             share = room_in[active] / (room_in[active] - room_out[active])
-            within = a + share * (b - a)
-            trial[active] = np.where(
-                np.isfinite(high[active]), within, np.minimum(2.0 * low[active], far[active])
-            )
+            within = low[active] + share * (np.where(known, high[active], 0.0) - low[active])
+            beyond = np.minimum(2.0 * low[active], self.far[active])
+            trial[active] = np.where(known, within, beyond)
         return np.where(np.isinf(low), np.inf, trial)

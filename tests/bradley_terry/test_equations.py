@@ -1,6 +1,8 @@
 """Score equations: their noise terms against simulations and differences; read once a fit."""
 
 from collections import Counter
+from functools import reduce
+from operator import matmul
 
 import numpy as np
 import pandas as pd
@@ -43,8 +45,8 @@ def test_simulated_noise_has_the_covariance_of_its_terms(noise, parts):
 @quiet
 def test_the_map_of_pair_counts_is_the_slope_of_the_expected_scores():
     equations = score_equations(fitted(noise="zero-sum-laplace").release)
-    term = equations.terms["pair_counts"]
-    slopes = term.through_counts(equations.mean_scores(WORTHS).T)
+    factors = equations.terms["pair_counts"].counts
+    slopes = reduce(matmul, factors, equations.mean_scores(WORTHS).T).toarray()
     mean = equations.function.mean(equations.linear.predict(WORTHS))
     for pair, count in enumerate(np.eye(6)):
         np.testing.assert_allclose(slopes[:, pair], equations.linear.scores(count * mean))
