@@ -406,17 +406,14 @@ def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> F
     """Return weights of net wins by kind and item, given the weights of the scores."""
     facts = equations.covariates
     m = len(design.items)
-    if facts is None:
-        weights = np.pad(scores[:, None, :m], ((0, 0), (0, 0), (0, 1)))
-    else:
+    weights = np.pad(scores[:, None, :m], ((0, 0), (0, 0), (0, 1)))
+    if facts is not None:
         basis = item_basis(facts, m)
         size = len(facts.columns) * basis.shape[1]
         table = scores[:, :size].reshape(len(scores), len(facts.columns), -1)
-        _, where = np.unique(facts.kinds, return_index=True)
-        weights = np.zeros((len(scores), len(where), m + 1))
-        weights[:, :, :m] = np.einsum(
-            "sk,ckq,iq->csi", facts.matrix[where], table, basis, optimize=True
-        )
+        rows = facts.matrix[np.unique(facts.kinds, return_index=True)[1]]
+        items = np.einsum("sk,ckq,iq->csi", rows, table, basis, optimize=True)
+        weights = np.pad(items, ((0, 0), (0, 0), (0, 1)))
     if equations.ordered or equations.tied:  # a score is half a net win, or a tie
         weights[:, :, m] = (1.0 + equations.tied) * scores[:, -1:]
     return weights

@@ -162,7 +162,7 @@ def estimate(
         ridge = release.plan.number("gamma")
         first = linear.centred(np.asarray(part.step * part.values))
     else:
-        ridge = automatic_ridge(equations) if penalty is None else penalty * prior_ridge(equations)
+        ridge = automatic_ridge(equations, penalty)
         fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         infinite = not fit.finite
         if infinite:
@@ -343,31 +343,20 @@ def default_ridge(
     return (variance + score_noise_variance / information) / function.spread**2
 
 
-def prior_ridge(equations: ScoreEquations) -> Ridge:
-    """Return the ridge of penalty 1.
+def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> Ridge:
+    """Return the ridge that balances noise and shrinkage, or a multiple of the prior.
 
-    Without covariates it is a ridge on each worth. With covariates it is the prior that worths in
-    every cell have the standard deviation of the function's spread (1 for the logit).
-    """
-    if equations.covariates is None:
-        return _ridge(equations, 1.0)
-    return _ridge(
-        equations,
-        _cell_prior(equations, equations.covariates.weights),
-        1.0 / equations.function.spread**2,
-    )
-
-
-def automatic_ridge(equations: ScoreEquations) -> Ridge:
-    """Return the ridge that balances noise and shrinkage (:func:`default_ridge`).
-
-    With covariates it is P + V J^-1 P, where P is the prior, V the noise and J the information of
-    the columns.
+    Without covariates the prior is a ridge on each worth, and the balance is
+    :func:`default_ridge`. With covariates the prior P is that worths in every cell have the
+    standard deviation of the function's spread (1 for the logit). The balance is P + V J^-1 P,
+    where V is the noise and J the information of the columns.
     """
     m = equations.items
     total = released_total(equations)
     fitted = equations.fitted
     if equations.covariates is None:
+        if penalty is not None:
+            return _ridge(equations, penalty)
         # a pair's two cells enter its two scores with opposite signs, its count by F - 1/2
         pairs = 0.5 * equations.variance(WINS) + equations.count_variance * fitted.mean_square
         noise = equations.by_item.score_variance + m * pairs
@@ -376,22 +365,19 @@ def automatic_ridge(equations: ScoreEquations) -> Ridge:
         if equations.tied:
             added = np.repeat((1.0, 0.25, 0.25), len(added) // 3) * added
         noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
-        information_per_contrast = nominal_information(m, total, fitted)
-        return _ridge(equations, default_ridge(information_per_contrast, noise, fitted))
+        information = nominal_information(m, total, fitted)
+        return _ridge(equations, default_ridge(information, noise, fitted))
     z = equations.covariates.matrix
     weights = equations.covariates.weights
     gram = weights.T @ weights
+    prior = len(gram) / len(weights) / equations.function.spread**2 * gram
+    if penalty is not None:
+        return penalty * _ridge(equations, prior, 1.0 / equations.function.spread**2)
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
-    information = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
-    prior = _cell_prior(equations, weights)
-    ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(information)[0] @ prior
+    inner = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
+    ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(inner)[0] @ prior
     alone = 1.0 + 0.25 * equations.variance(ORDER_EFFECT) / (fitted.mean_curvature * total)
     return _ridge(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
-
-
-def _cell_prior(equations: ScoreEquations, weights: FloatArray) -> FloatArray:
-    gram = weights.T @ weights
-    return np.asarray(len(gram) / len(weights) / equations.function.spread**2 * gram)
 
 
 def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float = 0.0) -> Ridge:

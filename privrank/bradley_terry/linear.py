@@ -92,23 +92,22 @@ class LinearPredictor:
         """Return E' edges."""
         if self.pairs is None:
             return np.asarray(self.matrix.T @ edges)
-        first, second = self._by_end(edges, self.pairs)
-        return np.asarray(first - second)
+        return self._summed(edges, self.pairs, -1.0)
 
     def sizes(self, edges: FloatArray) -> FloatArray:
         """Return |E|' edges."""
         if self.pairs is None:
             return np.asarray(abs(self.matrix).T @ edges)
-        first, second = self._by_end(edges, self.pairs)
-        return np.asarray(first + second)
+        return self._summed(edges, self.pairs, 1.0)
 
-    def _by_end(self, edges: FloatArray, pairs: PairCounts) -> tuple[FloatArray, FloatArray]:
-        """Return sums of the edges' numbers by first item, in sorted order, and by second item."""
+    def _summed(self, edges: FloatArray, pairs: PairCounts, sign: float) -> FloatArray:
+        """Return sums of the edges' numbers by first item, and `sign` times by second item."""
         up = np.zeros(self.items)
+        # pairs are sorted by their first item
         starts = np.searchsorted(pairs.first, np.arange(self.items))
         some = np.flatnonzero(np.diff(starts, append=len(edges)))
         up[some] = np.add.reduceat(edges, starts[some])
-        return up, np.asarray(np.bincount(pairs.second, edges, self.items))
+        return np.asarray(up + sign * np.bincount(pairs.second, edges, self.items))
 
     def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray | csr_array:
         """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p).

@@ -307,93 +307,77 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     return matching, readonly_copy(np.unique(alone, return_inverse=True)[1], np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CountsAt:
-    """Pair counts at a value of beta, their derivatives, the inverse by items, and signs of Q."""
+def _counts_at(
+    beta: float, counts: FloatArray, place: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return pair counts at a value of beta, their derivatives, and the inverse by items.
 
-    count: FloatArray
-    slopes: FloatArray
-    by_items: FloatArray
-    alike: FloatArray
+    The arguments include the counts and places of the items.
+    """
+    gaps = np.abs(place[:, None] - place).astype(np.float64)
+    weights = np.exp(-beta * gaps)
+    np.fill_diagonal(weights, 0.0)
+    x = item_weights(counts, weights)
+    table = weights * np.outer(x, x)
+    by_items = inverse(table + np.diag(counts))
+    # the shift that keeps the counts of the items fixed
+    shift = by_items @ (table * gaps).sum(axis=1)
+    slopes = table * (shift[:, None] + shift - gaps)
+    ends = np.triu_indices(len(counts), 1)
+    return table[ends], slopes[ends], by_items
 
-    @classmethod
-    def of(cls, beta: float, counts: FloatArray, place: IntArray) -> _CountsAt:
-        """Compute them from the counts and places of the items."""
-        gaps = np.abs(place[:, None] - place).astype(np.float64)
-        weights = np.exp(-beta * gaps)
-        np.fill_diagonal(weights, 0.0)
-        x = item_weights(counts, weights)
-        (first, second) = np.triu_indices(len(counts), 1)
-        table = weights * np.outer(x, x)
-        by_items = inverse(table + np.diag(counts))
-        # the shift that keeps the counts of the items fixed
-        shift = by_items @ (table * gaps).sum(axis=1)
-        slopes = table * (shift[:, None] + shift - gaps)
-        side = _sides_of(place)
-        alike = np.outer(side, side).astype(np.float64)
-        return cls(table[first, second], slopes[first, second], by_items, alike[first, second])
 
-    @property
-    def expected(self) -> float:
-        """The expectation of Q."""
-        return float(self.count @ self.alike)
+def _deviation(
+    count: FloatArray, alike: FloatArray, by_items: FloatArray, variance: float
+) -> float:
+    """Return the standard deviation of Q, given the counts of items with this noise.
 
-    @property
-    def slope(self) -> float:
-        """The derivative of that expectation with respect to beta."""
-        return float(self.slopes @ self.alike)
-
-    def deviation(self, variance: float) -> float:
-        """Return the standard deviation of Q, given the counts of items with this noise.
-
-        Pair counts are modelled as independent Poisson numbers, conditional on the counts of the
-        items. The variance of Q is the variance of its sum minus the part explained by its
-        regression on the counts of the items. The noise of these counts is added through the same
-        regression.
-        """
-        ends = np.triu_indices(len(self.by_items), 1)
-        signed = self.count * self.alike
-        summed = sum(np.bincount(end, signed, len(self.by_items)) for end in ends)
-        slopes = self.by_items @ summed
-        sampling = max(float(signed @ self.alike - summed @ slopes), 1.0)
-        return float(np.sqrt(sampling + variance * float(slopes @ slopes)))
-
-    def error(self, variance: float, noise: DiscreteLaplace) -> float:
-        """Return the standard error of beta."""
-        total = np.hypot(self.deviation(variance), np.sqrt(noise.variance))
-        return float(total / max(abs(self.slope), 1e-300))
+    Pair counts are modelled as independent Poisson numbers, conditional on the counts of the items.
+    The variance of Q is the variance of its sum minus the part explained by its regression on the
+    counts of the items. The noise of these counts is added through the same regression.
+    """
+    ends = np.triu_indices(len(by_items), 1)
+    signed = count * alike
+    summed = sum(np.bincount(end, signed, len(by_items)) for end in ends)
+    slopes = by_items @ summed
+    sampling = max(float(signed @ alike - summed @ slopes), 1.0)
+    return float(np.sqrt(sampling + variance * float(slopes @ slopes)))
 
 
 def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matching:
     """Return the fitted matching, given the counts of items and the variance of their noise."""
     place = _places(release)
-    error = math.inf
+    side = _sides_of(place)
+    first, second = np.triu_indices(len(counts), 1)
+    alike = (side[first] * side[second]).astype(np.float64)
+    count, slopes, by_items = _counts_at(0.0, counts, place)
+    deviation = _deviation(count, alike, by_items, variance)
     beta = 0.0
     off = math.nan
-    at = _CountsAt.of(0.0, counts, place)
+    error = math.inf
+    shares = np.zeros(len(count))
     noise = DiscreteLaplace(0.0)
     if names.OPPONENTS in release.parts:
         part = release.parts[names.OPPONENTS]
-        released = float(part.values[0])
         noise = part.laplace
-        off = released - at.expected
-        error = at.error(variance, noise)
-    slopes = np.zeros(len(at.count))
-    deviation = at.deviation(variance)
-    if error <= _MAX_DECAY_ERROR:
+        off = float(part.values[0]) - float(count @ alike)
+        total = np.hypot(deviation, np.sqrt(noise.variance))
+        error = float(total / max(abs(slopes @ alike), 1e-300))
+    if error > _MAX_DECAY_ERROR:
+        error = math.inf
+    else:
         for _ in range(_ROUNDS):
             before = beta
-            beta += (released - at.expected) / at.slope
-            beta = float(np.clip(beta, -_FARTHEST, _FARTHEST))
-            at = _CountsAt.of(beta, counts, place)
+            beta += float((part.values[0] - count @ alike) / (slopes @ alike))
+            beta = min(max(beta, -_FARTHEST), _FARTHEST)
+            count, slopes, by_items = _counts_at(beta, counts, place)
             if abs(beta - before) < 1e-12:
                 break
-        slopes = at.slopes / at.slope
-    error = at.error(variance, noise) if slopes.any() else math.inf
-    pairs = PairCounts(*np.triu_indices(len(counts), 1), at.count, "proportional")
-    return Matching(
-        pairs, beta, error, off, deviation, at.alike, slopes, at.by_items, variance, noise
-    )
+        shares = slopes / (slopes @ alike)
+        total = np.hypot(_deviation(count, alike, by_items, variance), np.sqrt(noise.variance))
+        error = float(total / max(abs(slopes @ alike), 1e-300))
+    pairs = PairCounts(first, second, count, "proportional")
+    return Matching(pairs, beta, error, off, deviation, alike, shares, by_items, variance, noise)
 
 
 def groups_of(pairs: PairCounts, items: int) -> tuple[int, AnyArray]:
