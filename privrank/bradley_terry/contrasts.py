@@ -166,8 +166,10 @@ def term_tests(inference: Inference) -> dict[str, JointTest]:
         parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
     if facts.ordered:
         parts.append(("first", p - 1, p))
-    rows = facts.linear.identity
-    return {name: joint_test(inference, rows[start:stop]) for name, start, stop in parts}
+    return {
+        name: joint_test(inference, facts.linear.identity[start:stop])
+        for name, start, stop in parts
+    }
 
 
 def lack_of_fit(inference: Inference) -> JointTest:
@@ -264,9 +266,11 @@ class Worths:
     def _wald(self) -> WaldTests:
         """Tests of all differences, without storing a row of weights for each difference."""
         first, second = self._places
-        difference = self.values[first] - self.values[second]
-        deviation = np.where(self.together, self.contrast_errors[first, second], np.inf)
-        return WaldTests(difference, deviation, self.inference.freedom)
+        return WaldTests(
+            self.values[first] - self.values[second],
+            np.where(self.together, self.contrast_errors[first, second], np.inf),
+            self.inference.freedom,
+        )
 
     def rank_sets(self, alpha: float) -> tuple[IntArray, IntArray]:
         """Return simultaneous rank confidence sets: the least and largest rank of each item.
@@ -276,8 +280,11 @@ class Worths:
         the item's part.
         """
         pvalues = squareform(self.pvalues)
-        together = self.inference.equations.components.together
-        return rank_sets(self.values, together, lambda left: pvalues <= 2.0 * alpha / left)
+        return rank_sets(
+            self.values,
+            self.inference.equations.components.together,
+            lambda left: pvalues <= 2.0 * alpha / left,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,12 +518,11 @@ class _Null:
             counts = np.unique(np.rint(np.geomspace(1.0, q, _MAX_COUNTS)).astype(int))
             within = [(k, (q + 1.0) / (k + 1.0)) for k in counts]
         # directions in order of their share of the errors; public draws break ties
-        public = self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0))
-        apart = propagate(public, np.eye(q))
+        apart = propagate(self.sampled[:q].T * np.sqrt(np.arange(1.0, q + 1.0)), np.eye(q))
         axes = spectrum(alone / np.trace(alone) + _TIE_BREAK * apart / np.trace(apart))[1][:, ::-1]
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
-        lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
         whole = inference.whole_freedom
+        lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
         df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MAX_FREEDOM)
         values = []
         for k, times in within:

@@ -47,7 +47,7 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, readonly_copy
+from privrank.util.arrays import FloatArray
 from privrank.util.solvers import product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
@@ -116,8 +116,8 @@ def effect_bounded(release: Release) -> bool:
     """
     part = release.parts[DEPENDENCE]
     step = _effect_unit(release) * part.step
-    noise = step * part.laplace.scale
-    return bool(step * part.values[0] + noise * math.log(20.0) >= release.found[CEILING])
+    upper = step * part.values[0] + step * part.laplace.scale * math.log(20.0)
+    return bool(upper >= release.found[CEILING])
 
 
 def _effect_unit(release: Release) -> float:
@@ -221,28 +221,22 @@ def moments_by_block(
     y; if ties have a parameter, y is followed by the ties t. Votes of local reports are divided by
     the gain of the randomised response, and then have the mean of the answer.
     """
-    names = MOMENTS + TIE_MOMENTS * equations.tied
-    gain = _gain(release)
+    gain = float(release.plan.settings.get(GAIN, 1.0))  # the mean local report of an answer of 1
     scales = {MOMENTS[0]: gain**2, MOMENTS[1]: gain}
     start = 0
     for part in edge_runs(release.design, equations.pairs):
         size = part.stop - part.start
         here = slice(start, start + size**2)
         start += size**2
-        values = [release.parts[name].values[here] / scales.get(name, 1.0) for name in names]
         yy, yn, nn, *ties = (
-            readonly_copy(moments.reshape(size, size), np.float64) for moments in values
+            release.parts[name].values[here].reshape(size, size) / scales.get(name, 1.0)
+            for name in MOMENTS + TIE_MOMENTS * equations.tied
         )
         if ties:
             ty, tn, tt = ties
             yy = np.block([[yy, ty.T], [ty, tt]])
             yn = np.vstack((yn, tn))
         yield part, yy, yn, nn
-
-
-def _gain(release: Release) -> float:
-    """Return the mean of a local report of an answer of 1; it is 1 without randomised response."""
-    return float(release.plan.settings.get(GAIN, 1.0))
 
 
 def cluster_moments(
@@ -304,8 +298,7 @@ def with_tie_floor(
     more = max(min(own, release.design.sensitivity.effective_rows) / effect, 1.0) - 1.0
     direction = equations.linear.inverse(equations.information(b))[-1]
     along = scores @ direction
-    inside = float(direction @ along)
-    return np.asarray(scores + more / max(inside, 1e-300) * np.outer(along, along))
+    return scores + more / max(float(direction @ along), 1e-300) * np.outer(along, along)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -406,14 +399,14 @@ def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> F
     """Return weights of net wins by kind and item, given the weights of the scores."""
     facts = equations.covariates
     m = len(design.items)
-    weights = np.pad(scores[:, None, :m], ((0, 0), (0, 0), (0, 1)))
+    items = scores[:, None, :m]
     if facts is not None:
         basis = item_basis(facts, m)
         size = len(facts.columns) * basis.shape[1]
         table = scores[:, :size].reshape(len(scores), len(facts.columns), -1)
         rows = facts.matrix[np.unique(facts.kinds, return_index=True)[1]]
         items = np.einsum("sk,ckq,iq->csi", rows, table, basis, optimize=True)
-        weights = np.pad(items, ((0, 0), (0, 0), (0, 1)))
+    weights = np.pad(items, ((0, 0), (0, 0), (0, 1)))
     if equations.ordered or equations.tied:  # a score is half a net win, or a tie
         weights[:, :, m] = (1.0 + equations.tied) * scores[:, -1:]
     return weights
@@ -434,12 +427,11 @@ def _explained(
     than their own means.
     """
     facts = equations.covariates
-    n = release.design.nobs
     left = release.design.varied  # then the mean of the residuals is noise only
     if left or facts is None or facts.bounds or equations.ordered or NET not in release.parts:
         noise = quadratic(scores, equations.noise_covariance(b))
         more = noise if left else np.maximum((scores @ equations.score) ** 2 - noise, 0.0)
-        return np.asarray(4.0 * more / n)
+        return np.asarray(4.0 * more / release.design.nobs)
     part = release.parts[NET]
     m = equations.items
     cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
@@ -513,7 +505,7 @@ class Clusters:
         if BY_PAIR not in self.release.parts:  # an older archive: use the expected squares
             return total, self._variances(along, t).sum(axis=1)
         net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
-        won = weights[:, 0] / _gain(self.release)
+        won = weights[:, 0] / self.release.plan.settings.get(GAIN, 1.0)
         own = won**2 * decided - 2.0 * won * mean * net + mean**2 * facts.pairs.count
         for tie in weights[:, 1:].swapaxes(0, 1):
             own += (facts.pairs.count - decided) * tie * (tie - 2.0 * mean)
@@ -548,8 +540,8 @@ class Clusters:
 
     def excess(self, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return X of all products of combinations of scores, shape (rows, rows)."""
-        sums = (along[:, None] + along).reshape(-1, along.shape[1])
-        squares, own = self._squares(sums, t[None])
+        sums = along[:, None] + along
+        squares, own = self._squares(sums.reshape(-1, along.shape[1]), t[None])
         both = (squares - own).reshape(len(along), len(along))
         alone = 0.25 * np.diag(both)
         return np.asarray(0.5 * (both - alone[:, None] - alone))

@@ -444,8 +444,9 @@ def _counts(release: Release) -> dict[str, Any]:
         ends = np.array([pairs.first, pairs.second])
         terms[names.PAIR_COUNTS] = NoiseTerm(None, deviation, ends[0].size, counts=(), items=ends)
     if (matching := counts.get("matching")) is not None:
-        slopes = (matching.slopes[:, None],)
-        terms[names.OPPONENTS] = NoiseTerm(matching.noise, 1.0, 1, counts=slopes)
+        terms[names.OPPONENTS] = NoiseTerm(
+            matching.noise, 1.0, 1, counts=(matching.slopes[:, None],)
+        )
         if names.ITEM_COUNTS in release.parts:
             terms[names.ITEM_COUNTS] = NoiseTerm(
                 None, np.sqrt(matching.variance), len(matching.by_items), counts=matching.by_counts
@@ -463,7 +464,6 @@ def _counts_by_cell(release: Release) -> dict[str, Any]:
     counts = _counts(release)
     covariates = release.design.covariates
     pairs = counts["pairs"]
-    m = len(release.design.items)
     if covariates is None or pairs.origin == "observed":
         return counts
     cells = covariates.cells
@@ -473,7 +473,7 @@ def _counts_by_cell(release: Release) -> dict[str, Any]:
         part = release.parts[names.GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, MIN_GROUP)
     # edges cell by cell; each pair's comparisons are divided by the shares of the cells
-    shift = np.repeat(np.arange(cells) * m, len(pairs.first))
+    shift = np.repeat(np.arange(cells) * len(release.design.items), len(pairs.first))
     share = answers / answers.sum()
     counts["pairs"] = PairCounts(
         np.tile(pairs.first, cells) + shift,
@@ -512,8 +512,8 @@ def _of_worths(release: Release) -> ScoreEquations:
     linear = linear_predictor(release.design, pairs)
     score = linear.scores(pairs.count * function.mean(linear.predict(theta))) + gamma * theta
     noise = DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP)
-    term = _by_item(release, noise, 2.0 * SIMULATION_STEP, 1)
-    return _equations(release, counts, score, {names.WORTHS: term}, function=function)
+    terms = {names.WORTHS: _by_item(release, noise, 2.0 * SIMULATION_STEP, 1)}
+    return _equations(release, counts, score, terms, function=function)
 
 
 def _by_item(release: Release, noise: NetDistribution, step: float, blocks: int) -> NoiseTerm:
@@ -528,8 +528,8 @@ def _by_item(release: Release, noise: NetDistribution, step: float, blocks: int)
     if covariates is None:
         scores = kron(np.full((1, blocks), 0.5), eye_array(m), format="csr")
         return NoiseTerm(noise, step, blocks * m, scores, items=place)
-    basis = 0.5 * item_basis(covariates, m).T
-    return NoiseTerm(noise, step, m, basis, items=place, vectors=covariates.weights.T)
+    scores = 0.5 * item_basis(covariates, m).T
+    return NoiseTerm(noise, step, m, scores, items=place, vectors=covariates.weights.T)
 
 
 def _equations(
@@ -641,8 +641,9 @@ def _of_net(release: Release) -> ScoreEquations:
     if names.ORDER_EFFECT in release.parts:
         named = release.parts[names.ORDER_EFFECT]
         score = np.append(score, 0.5 * named.step * named.values[0])
-        last = 0.5 * np.eye(len(score))[:, -1:]
-        terms[names.ORDER_EFFECT] = NoiseTerm(named.laplace, named.step, 1, last)
+        terms[names.ORDER_EFFECT] = NoiseTerm(
+            named.laplace, named.step, 1, 0.5 * np.eye(len(score))[:, -1:]
+        )
     if release.design.davidson:
         tied = release.parts[names.TIES]
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())

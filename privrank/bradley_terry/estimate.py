@@ -365,8 +365,9 @@ def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> 
         if equations.tied:
             added = np.repeat((1.0, 0.25, 0.25), len(added) // 3) * added
         noise += max(2.0 * float(added.sum()) / (m - 1), 0.0)
-        information = nominal_information(m, total, fitted)
-        return _ridge(equations, default_ridge(information, noise, fitted))
+        return _ridge(
+            equations, default_ridge(nominal_information(m, total, fitted), noise, fitted)
+        )
     z = equations.covariates.matrix
     weights = equations.covariates.weights
     gram = weights.T @ weights

@@ -317,8 +317,9 @@ def loss_bounds(link: Link) -> LossBounds:
         return LOGISTIC
     if math.isinf(link.kappa1):
         return LossBounds("matching loss", 1.0, 1.0, link.exact.peak)
-    exact = link.exact
-    return LossBounds("log-likelihood", exact.steepest, link.kappa1, link.kappa2, exact.asymmetry)
+    return LossBounds(
+        "log-likelihood", link.exact.steepest, link.kappa1, link.kappa2, link.exact.asymmetry
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,13 +338,19 @@ class Objective:
 
     def value(self, b: FloatArray) -> float:
         """Return the objective."""
-        summed = self.loss.value(self.linear.predict(b))
-        return float(summed - self.target @ b + 0.5 * b @ ridge_product(self.ridge, b))
+        return float(
+            self.loss.value(self.linear.predict(b))
+            - self.target @ b
+            + 0.5 * b @ ridge_product(self.ridge, b)
+        )
 
     def gradient(self, b: FloatArray) -> FloatArray:
         """Return its gradient."""
-        slopes = self.linear.scores(self.loss.slope(self.linear.predict(b)))
-        return slopes + ridge_product(self.ridge, b) - self.target
+        return (
+            self.linear.scores(self.loss.slope(self.linear.predict(b)))
+            + ridge_product(self.ridge, b)
+            - self.target
+        )
 
     def rounding(self, b: FloatArray) -> float:
         """Bound the l2 error made in computing the gradient in double precision.
@@ -378,16 +385,17 @@ class Objective:
         if linear.pairs is not None and linear.items > DENSE_LIMIT:
             newton = self._iterated(linear.pairs, weights, right, accuracy)
         if newton is None or not np.isfinite(newton).all():
-            ridge = ridge_product(self.ridge, np.eye(len(b)))
-            hessian = linear.filled(linear.information(weights) + ridge)
+            hessian = linear.filled(
+                linear.information(weights) + ridge_product(self.ridge, np.eye(len(b)))
+            )
             newton = solve(hessian, right)
             if not np.isfinite(newton).all():
                 if not self.penalised:
                     return None
                 # a certificate must continue: any positive definite matrix gives a descent
                 diagonal = np.diag(hessian)
-                more = np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max())
-                newton = solve(hessian + np.diag(more), right)
+                hessian += np.diag(np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max()))
+                newton = solve(hessian, right)
         newton = linear.centred(newton)
         if linear.pairs is None or not self.penalised:
             return newton
@@ -428,17 +436,12 @@ class Objective:
         if not 0.0 < target < total:
             return b
         half = 0.5 * np.abs(worths_and_ties(self.linear.predict(b))[0])
-        low = float(half.min()) + math.log(target / total) - 1.0
-        high = float(half.max()) + math.log(2.0 * total / (total - target)) + 1.0
-
-        def derivative(tie: float) -> float:
-            return float(self.gradient(np.append(b[:-1], tie))[-1])
-
-        return np.append(b[:-1], find_root(derivative, low, high))
-
-    def moved(self, b: FloatArray) -> float:
-        """Return the largest predictor, in absolute value."""
-        return float(np.abs(self.linear.predict(b)).max())
+        best = find_root(
+            lambda tie: float(self.gradient(np.append(b[:-1], tie))[-1]),
+            float(half.min()) + math.log(target / total) - 1.0,
+            float(half.max()) + math.log(2.0 * total / (total - target)) + 1.0,
+        )
+        return np.append(b[:-1], best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +499,7 @@ def minimise(
         if step is None:
             return Minimum(x, norm, finite=False)
         # without a ridge the gradient also vanishes on the way to infinity
-        at_rest = problem.penalised or problem.moved(step) <= _AT_REST
+        at_rest = problem.penalised or bool(np.abs(problem.linear.predict(step)).max() <= _AT_REST)
         if done and at_rest:
             return Minimum(x, norm)
         # halve the step until the gradient becomes shorter, or the objective falls
@@ -521,7 +524,7 @@ def minimise(
         gradient = trial_gradient
         norm = trial_norm
         taken += 1
-        if not problem.penalised and problem.moved(x) > problem.loss.far:
+        if not problem.penalised and (np.abs(problem.linear.predict(x)) > problem.loss.far).any():
             return Minimum(x, norm, finite=False)
     return Minimum(x, norm, converged=False)
 
@@ -582,17 +585,16 @@ def fit_ridge(
 
 def _fit_lbfgs(problem: Objective) -> FloatArray:
     start = np.zeros(problem.linear.size)
+    far = np.full_like(start, problem.loss.far)
 
     def solved() -> FloatArray:
-        far = np.full_like(start, problem.loss.far)
-        result = minimize(
+        return minimize(
             lambda x: (problem.value(x), problem.gradient(x)),
             start,
             jac=True,
             method="L-BFGS-B",
             bounds=None if problem.penalised else np.column_stack((-far, far)),
-        )
-        return np.asarray(result.x)
+        ).x
 
     return with_fallback(solved, lambda: start)
 

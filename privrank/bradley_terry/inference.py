@@ -291,8 +291,8 @@ class Inference:
         facts = self.equations
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
-        many = _NUMBERS // (len(facts.covariates.weights) * facts.items) - 1
-        return max(_MIN_DRAWS, min(_MAX_DRAWS, many))
+        most = _NUMBERS // (len(facts.covariates.weights) * facts.items) - 1
+        return max(_MIN_DRAWS, min(_MAX_DRAWS, most))
 
     @property
     def many(self) -> bool:
@@ -323,8 +323,9 @@ class Inference:
         They are infinite if the covariance is not estimated. This is so for independent answers,
         for known answers, and if the design effect is at its ceiling.
         """
-        released = LARGEST in self.release.found
-        if self.clusters is not None or (released and effect_bounded(self.release)):
+        if self.clusters is not None or (
+            LARGEST in self.release.found and effect_bounded(self.release)
+        ):
             return self.whole_freedom
         return degrees_of_freedom(self.release)
 
@@ -396,8 +397,8 @@ class Inference:
         if facts.answers is None:
             return np.asarray(-facts.by_edge(facts.released) * facts.function.mean(t))
         won, lost = facts.answers
-        left = 0.5 * (won - lost) - facts.count * facts.function.link.excess(t)
-        return np.asarray(facts.fitted.weight(t) * left)
+        expected = facts.count * facts.function.link.excess(t)
+        return np.asarray(facts.fitted.weight(t) * (0.5 * (won - lost) - expected))
 
     def weights(self, t: FloatArray, contrasts: FloatArray) -> FloatArray:
         """Return H^-1 c for contrasts, shape (rows, p), with H the information at predictors t.
@@ -408,15 +409,15 @@ class Inference:
         p = len(self.fitted.coefficients)
         weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
         information = linear.information(weights)
-        rows = np.arange(len(weights))[:, None]
         columns = np.broadcast_to(np.arange(p), (len(weights), p))
         if self.equations.covariates is None:
             # worths relative to the item with the most information, which removes the constant
             known = np.diagonal(information, axis1=1, axis2=2)[:, : self.equations.items]
-            base = np.argmax(known, axis=1)[:, None]
             others = np.arange(p - 1)
-            columns = others + (others >= base)
-        inner = information[rows[..., None], columns[..., None], columns[:, None, :]]
+            columns = others + (others >= np.argmax(known, axis=1)[:, None])
+        inner = information[
+            np.arange(len(weights))[:, None, None], columns[..., None], columns[:, None, :]
+        ]
         # scale to a unit diagonal, which keeps coefficients with little information
         units = np.sqrt(np.maximum(np.diagonal(inner, axis1=1, axis2=2), 1e-290))
         inner = inner / (units[..., None] * units[:, None, :]) + _LEAST * np.eye(columns.shape[1])
@@ -434,8 +435,9 @@ class Inference:
         """Covariance of normal score errors other than sampling and simulated noise, (p, p)."""
         facts = self.equations
         terms = [term for term in facts.terms.values() if term.beside]
-        noise = facts.noise_covariance(self.fitted.coefficients, terms)
-        return readonly(noise + self.errors.scattered)
+        return readonly(
+            facts.noise_covariance(self.fitted.coefficients, terms) + self.errors.scattered
+        )
 
     @cached_property
     def score_errors(self) -> ScoreErrors | None:
@@ -518,14 +520,13 @@ class FreeFit:
         """tau^2 of each column of the model matrix."""
         fit = self.inference
         size = len(self.left)
-        total = fit.errors.total
         (values, vectors) = spectrum(self.left)
         basis = vectors[:, values > 0.5]
         scatter = []
         # an order effect, or a tie parameter, comes after the columns
         for start in range(0, len(fit.fitted.coefficients) // size * size, size):
             here = slice(start, start + size)
-            spread, axes = spectrum(basis.T @ total[here, here] @ basis)
+            spread, axes = spectrum(basis.T @ fit.errors.total[here, here] @ basis)
             # the residual worths, in coordinates in which their errors are independent
             apart = axes.T @ basis.T @ fit.fitted.coefficients[here]
             scatter.append(_paule_mandel(apart**2, spread))

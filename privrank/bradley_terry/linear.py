@@ -73,9 +73,12 @@ class LinearPredictor:
         if self.pairs is None:
             return self.stored
         edges = len(self.pairs.first)
-        ends = np.column_stack((self.pairs.first, self.pairs.second)).ravel()
-        signs = np.tile((1.0, -1.0), edges)
-        return csr_array((signs, ends, np.arange(0, 2 * edges + 1, 2)), (edges, self.items))
+        rows = (
+            np.tile((1.0, -1.0), edges),
+            np.column_stack((self.pairs.first, self.pairs.second)).ravel(),
+            np.arange(0, 2 * edges + 1, 2),
+        )
+        return csr_array(rows, (edges, self.items))
 
     @property
     def size(self) -> int:
@@ -122,8 +125,7 @@ class LinearPredictor:
             decided, won, lost = np.split(weights, 3, axis=-1)
             matrix = np.empty((*weights.shape[:-1], self.size, self.size))
             matrix[..., :-1, :-1] = self.worths.information(decided + 0.25 * (won + lost))
-            beside = (0.5 * (lost - won)) @ self.worths.matrix
-            matrix[..., -1, :-1] = matrix[..., :-1, -1] = beside
+            matrix[..., -1, :-1] = matrix[..., :-1, -1] = (0.5 * (lost - won)) @ self.worths.matrix
             matrix[..., -1, -1] = (won + lost).sum(axis=-1)
             return matrix
         if self.pairs is None:
@@ -193,10 +195,15 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     worths = item_contrasts(pairs, m)
     if covariates is not None:
         pattern = pairs.first // m
-        rows = covariates.matrix[pattern]
-        ends = (pairs.first % m, pairs.second % m)
         worths = LinearPredictor(
-            predictor_matrix(covariates, rows, *ends, m, covariates.first[pattern])
+            predictor_matrix(
+                covariates,
+                covariates.matrix[pattern],
+                pairs.first % m,
+                pairs.second % m,
+                m,
+                covariates.first[pattern],
+            )
         )
     return with_ties(worths) if design.davidson else worths
 
@@ -271,8 +278,8 @@ def display(design: Design) -> FloatArray:
         return worth_map(design, [{}])
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
     block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, len(design.items))
-    table = np.kron(np.eye(len(covariates.columns)), block)
-    table = block_diag(table, np.eye(int(covariates.ordered)))
+    columns = np.kron(np.eye(len(covariates.columns)), block)
+    table = block_diag(columns, np.eye(int(covariates.ordered)))
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 
@@ -349,8 +356,8 @@ def pair_predictors(
     if covariates is None:
         items = display(design)  # pair counts sort their pairs, and rows stay as they are
         return items[first] - items[second]
-    rows = rows_at(covariates, columns, len(first))
     named = np.ones(len(first), dtype=np.int64)
+    rows = rows_at(covariates, columns, len(first))
     table = predictor_matrix(covariates, rows, first, second, len(design.items), named)
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
@@ -406,20 +413,19 @@ class Components:
                 return everything
             inside = np.kron(np.eye(len(covariates.columns)), within)
             others = others + covariates.ordered
-        projection = block_diag(inside, np.eye(others))
-        return replace(everything, label=label, projection=projection)
+        return replace(everything, label=label, projection=block_diag(inside, np.eye(others)))
 
     @property
     def groups(self) -> list[IntArray]:
         """The positions of the items of each component."""
-        sizes = np.bincount(self.label)
-        return np.split(np.argsort(self.label, kind="stable"), sizes.cumsum()[:-1])
+        return np.split(
+            np.argsort(self.label, kind="stable"), np.bincount(self.label).cumsum()[:-1]
+        )
 
     @property
     def together(self) -> BoolArray:
         """Whether the difference of two items is identified, shape (m, m), False for i = j."""
-        same = self.label[:, None] == self.label
-        return np.asarray(same & ~np.eye(len(self.label), dtype=bool))
+        return (self.label[:, None] == self.label) & ~np.eye(len(self.label), dtype=bool)
 
     def within(self, rows: FloatArray) -> FloatArray:
         """Return the identified part of rows of worths or coefficients, shape (rows, p).

@@ -138,25 +138,27 @@ def declare(
             f"the coefficients of '~ {shown}' cannot be estimated separately. Leave out covariates "
             f"that repeat each other."
         )
-    covariates = Covariates(
-        formula=shown,
-        factors=tuple(
-            (name, tuple(str(level) for level in known)) for name, known in choices.items()
+    return Predictor(
+        Covariates(
+            formula=shown,
+            factors=tuple(
+                (name, tuple(str(level) for level in known)) for name, known in choices.items()
+            ),
+            bounds=tuple((name, low, high) for name, (low, high) in ranges.items()),
+            monomials=monomials,
+            columns=columns.names,
+            terms=columns.terms,
+            weights=weights,
+            ordered=ordered,
+            item_columns=names,
+            item_matrix=matrix,
+            cell=np.zeros(0, dtype=np.int64),
+            position=np.zeros((0, len(ranges)), dtype=np.int64),
+            first=np.zeros(0, dtype=np.int64),
+            units=np.zeros(0),
         ),
-        bounds=tuple((name, low, high) for name, (low, high) in ranges.items()),
-        monomials=monomials,
-        columns=columns.names,
-        terms=columns.terms,
-        weights=weights,
-        ordered=ordered,
-        item_columns=names,
-        item_matrix=matrix,
-        cell=np.zeros(0, dtype=np.int64),
-        position=np.zeros((0, len(ranges)), dtype=np.int64),
-        first=np.zeros(0, dtype=np.int64),
-        units=np.zeros(0),
+        choices,
     )
-    return Predictor(covariates, choices)
 
 
 def _declarations(
@@ -164,14 +166,13 @@ def _declarations(
 ) -> tuple[dict[str, tuple[Any, ...]], dict[str, tuple[float, float]]]:
     """Return the declared levels of the categorical covariates and the bounds of the numeric."""
     # a column with levels, declared or by its type, is categorical; all others need bounds
-    used = {factor.column for factor in factors}
     declared = _mapping("levels", levels)
     limits = _mapping("bounds", bounds)
     if unknown := declared.keys() - schema.names:
         raise ValueError(
             f"levels must name columns of data, not {sorted(map(str, unknown))}: {_NAMED}."
         )
-    if unknown := limits.keys() - used:
+    if unknown := limits.keys() - {factor.column for factor in factors}:
         raise ValueError(f"bounds must name columns of the formula, not {sorted(unknown)}.")
     choices: dict[str, tuple[Any, ...]] = {}
     ranges: dict[str, tuple[float, float]] = {}
@@ -179,8 +180,11 @@ def _declarations(
         if factor.column not in schema.names:
             raise ValueError(f"data has no column {factor.column!r}: {_NAMED}.")
         # the levels of the call come before those of the formula, and these before the type's
-        own = schema.levels.get(factor.column)
-        stated = (declared.get(factor.column), factor.levels, own)
+        stated = (
+            declared.get(factor.column),
+            factor.levels,
+            schema.levels.get(factor.column),
+        )
         known = [listed for listed in stated if listed is not None]
         if known:
             choices[factor.column] = _distinct(known[0], factor.column)
@@ -217,8 +221,11 @@ def _mapping(name: str, given: object) -> dict[str, Any]:
 def _distinct(levels: object, column: str) -> tuple[Any, ...]:
     """Return declared levels of any kind, such as the intervals of ``pandas.cut``."""
     listed = tuple(as_list(levels) or ())
-    missing = any(pd.isna(level) is True for level in listed)
-    if missing or len(listed) < 2 or len({str(level) for level in listed}) < len(listed):
+    if (
+        len(listed) < 2
+        or len({str(level) for level in listed}) < len(listed)
+        or any(pd.isna(level) is True for level in listed)
+    ):
         raise ValueError(
             f"the levels of {column!r} must be a sequence of at least two different values, in the "
             f"order of the questionnaire."
@@ -295,8 +302,7 @@ def _item_matrix(
             "item_formula must be text such as 'prestige + city' and item_data a pandas frame "
             "whose index names the items: give both."
         )
-    unique = data.index.is_unique
-    place = data.index.get_indexer(pd.Index(labels)) if unique else np.array([-1])
+    place = data.index.get_indexer(pd.Index(labels)) if data.index.is_unique else np.array([-1])
     if (place < 0).any():
         raise ValueError("item_data must have one row per item, its index the items' names.")
     table = data.iloc[place]
@@ -361,6 +367,8 @@ def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) ->
                 f"covariate {name!r} must be a number in its bounds, {low:g} to {high:g}."
             )
         position[:, column] = scaled_position(numbers, low, high)
-    powers = facts.step * powers_of(position, facts.monomials)
-    weights = facts.weights.reshape(facts.cells, len(facts.monomials), -1)
-    return np.asarray(np.einsum("sp,spk->sk", powers, weights[cell]))
+    return np.einsum(
+        "sp,spk->sk",
+        facts.step * powers_of(position, facts.monomials),
+        facts.weights.reshape(facts.cells, len(facts.monomials), -1)[cell],
+    )

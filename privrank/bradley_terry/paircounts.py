@@ -42,8 +42,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from operator import matmul
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -133,8 +132,7 @@ def pair_counts(release: Release) -> dict[str, Any]:
     """
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
-        noisy = part.values.astype(np.float64)
-        return released_counts(release.design, noisy, part.noise_variance)
+        return released_counts(release.design, part.values.astype(np.float64), part.noise_variance)
     if names.SIDES in release.parts or names.ITEM_COUNTS in release.parts:
         matching, member = matched_counts(release)
         return {"pairs": matching.pairs, "member": member, "matching": matching}
@@ -203,9 +201,11 @@ class Matching:
         """
         ends = abs(item_contrasts(self.pairs, len(self.by_items)).matrix)
         summed = ends.multiply(self.pairs.count[:, None])
-        taken = np.vstack((np.eye(len(self.by_items)), -(self.alike @ summed)))
-        added = hstack((summed, csr_array(self.slopes[:, None])), format="csr")
-        return added, taken, self.by_items
+        return (
+            hstack((summed, csr_array(self.slopes[:, None])), format="csr"),
+            np.vstack((np.eye(len(self.by_items)), -(self.alike @ summed))),
+            self.by_items,
+        )
 
     def covariance(self, mean: FloatArray) -> FloatArray:
         """Return the contribution of random opponents to the covariance of the scores.
@@ -219,9 +219,9 @@ class Matching:
         met = contrasts.information(count * mean**2) - both - both.T
         met += float(count @ self.alike**2) * np.multiply.outer(beta, beta)
         # subtract the part explained by the comparisons of the items
-        by_pair = contrasts.scores_by(np.arange(len(mean)), mean).T
-        nets = reduce(matmul, self.by_counts[:2], by_pair)
-        return np.asarray(met - product(product(nets, self.by_items), nets.T))
+        summed, taken, by_items = self.by_counts
+        nets = contrasts.scores_by(np.arange(len(mean)), mean).T @ summed @ taken
+        return np.asarray(met - product(product(nets, by_items), nets.T))
 
 
 def item_weights(counts: FloatArray, weights: FloatArray) -> FloatArray:
@@ -253,8 +253,7 @@ def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
         nets = release.parts[names.NET]
         compared = release.parts[names.ITEM_COUNTS]
         half = 0.5 * nets.step * nets.values
-        both = half + 0.5 * compared.values, half - 0.5 * compared.values
-        return *both, compared.noise_variance
+        return half + 0.5 * compared.values, half - 0.5 * compared.values, compared.noise_variance
     part = release.parts[names.SIDES]
     assert part.distribution is not None
     won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
@@ -276,10 +275,7 @@ def halves(release: Release) -> IntArray:
 
     If the number of items is odd, the item in the middle has 0.
     """
-    return _sides_of(_places(release))
-
-
-def _sides_of(place: IntArray) -> IntArray:
+    place = _places(release)
     return np.asarray(np.sign(len(place) - 1 - 2 * place))
 
 
@@ -322,9 +318,8 @@ def _counts_at(
     by_items = inverse(table + np.diag(counts))
     # the shift that keeps the counts of the items fixed
     shift = by_items @ (table * gaps).sum(axis=1)
-    slopes = table * (shift[:, None] + shift - gaps)
     ends = np.triu_indices(len(counts), 1)
-    return table[ends], slopes[ends], by_items
+    return table[ends], (table * (shift[:, None] + shift - gaps))[ends], by_items
 
 
 def _deviation(
@@ -347,7 +342,7 @@ def _deviation(
 def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matching:
     """Return the fitted matching, given the counts of items and the variance of their noise."""
     place = _places(release)
-    side = _sides_of(place)
+    side = halves(release)
     first, second = np.triu_indices(len(counts), 1)
     alike = (side[first] * side[second]).astype(np.float64)
     count, slopes, by_items = _counts_at(0.0, counts, place)
@@ -376,8 +371,18 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
         shares = slopes / (slopes @ alike)
         total = np.hypot(_deviation(count, alike, by_items, variance), np.sqrt(noise.variance))
         error = float(total / max(abs(slopes @ alike), 1e-300))
-    pairs = PairCounts(first, second, count, "proportional")
-    return Matching(pairs, beta, error, off, deviation, alike, shares, by_items, variance, noise)
+    return Matching(
+        PairCounts(first, second, count, "proportional"),
+        beta,
+        error,
+        off,
+        deviation,
+        alike,
+        shares,
+        by_items,
+        variance,
+        noise,
+    )
 
 
 def groups_of(pairs: PairCounts, items: int) -> tuple[int, AnyArray]:

@@ -239,8 +239,8 @@ def _third(
     half, tie = worths_and_ties(along)
     answers = np.array(answer_probabilities(*worths_and_ties(t)))
     values = np.array([0.5 * half, tie, -0.5 * half])
-    mean = (answers * values).sum(axis=0)
-    return np.asarray((answers * (values - mean) ** 3).sum(axis=0) @ facts.pairs.count)
+    values = values - (answers * values).sum(axis=0)
+    return np.asarray((answers * values**3).sum(axis=0) @ facts.pairs.count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,30 +298,36 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
             independent,
             _third(facts, along, edges, spread),
             np.maximum(noisy, 0.0),
-            tuple(_sampling(inference, errors, (weights, along, edges), independent)),
+            tuple(_sampling(inference, errors, weights, along, edges, independent)),
         )
 
     tried = 0
     if inference.clusters is not None:
         tried = _BEYOND[len(facts.pairs.count) > _MAX_PAIRS]
-    deviation = np.sqrt(np.maximum(quadratic(contrasts, inference.errors.total), 1e-300))
-    far = np.abs(value) + facts.function.link.exact.far
-    return ScoreTests(value, deviation, far, at, errors, tried)
+    return ScoreTests(
+        value,
+        np.sqrt(np.maximum(quadratic(contrasts, inference.errors.total), 1e-300)),
+        np.abs(value) + facts.function.link.exact.far,
+        at,
+        errors,
+        tried,
+    )
 
 
 def _sampling(
     inference: Inference,
     errors: ScoreErrors,
-    where: tuple[FloatArray, FloatArray, FloatArray],
+    weights: FloatArray,
+    along: FloatArray,
+    t: FloatArray,
     independent: FloatArray,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield sampling variances that are tried, and the variances of their errors.
 
-    `where` has the weights of the scores, the weights by edge and the predictors; `independent` has
-    the variances under independent answers.
+    The arguments include the weights of the scores, the weights by edge, the predictors and the
+    variances under independent answers.
     """
     facts = inference.equations
-    (weights, along, t) = where
     if (clusters := inference.clusters) is not None:
         for point, factor in inference.answer_points(t):
             effect = clusters.effects(along, point, factor)
@@ -411,8 +417,7 @@ class ScoreTests:
         holds = pvalue >= alpha
         low = np.where(holds, np.minimum(low, -_EDGE), np.maximum(low, least))
         high = np.where(holds, np.maximum(high, _EDGE), np.minimum(high, most))
-        missing = np.where(np.isnan(pvalue), np.nan, 0.0)
-        return low + missing, high + missing
+        return low + 0.0 * pvalue, high + 0.0 * pvalue  # missing if the p-value is
 
     def _limit(self, side: float, alpha: FloatArray) -> FloatArray:
         """Return the limits on one side, below (-1) or above (1)."""

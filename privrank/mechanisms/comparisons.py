@@ -330,7 +330,7 @@ def certified_worths(
     rounding and rounded once. At the minimiser it equals slopes plus gamma phi. With |phi_i| at
     most `radius` < 1 every term of item i's score is at most its degree, the bound of its slopes,
     plus gamma, up to the tolerance. So the rounding error
-    (:meth:`privrank.bradley_terry.linear.LinearPredictor.rounding`) is at most
+    (:meth:`privrank.bradley_terry.fit.Objective.rounding`) is at most
     2 u (m + k) (2 G N + gamma m), with N answers and k the accuracy of a slope of the moved loss
     (:meth:`privrank.bradley_terry.fit.EdgeLoss.moved`): w does not enter. The tolerance is four
     times that, so a solver can meet it. Worths are rounded to the grid exactly, as c lies on it.
