@@ -46,7 +46,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import ndtri
 
 from privrank.bradley_terry.estimate import Covariance, objective, score_covariance
-from privrank.bradley_terry.inference import FEW_DRAWS, MAX_DRAWN_ITEMS, Inference
+from privrank.bradley_terry.inference import FEW_DRAWS, KNOWN, MAX_DRAWN_ITEMS, Inference
 from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
@@ -71,9 +71,6 @@ _MAX_COUNTS = 12
 
 _TIE_BREAK = 1e-6
 """Weight of public draws that break ties between directions."""
-
-_MAX_FREEDOM = 1e9
-"""Degrees of freedom from which a scale is treated as known."""
 
 _MIN_SCALE = 1e-200
 """Least draw of chi-squared with few degrees of freedom; squares divided by it are finite."""
@@ -374,9 +371,9 @@ def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> F
 def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> JointTest:
     """Test two or more orthonormal contrasts."""
     facts = inference.equations
-    release = inference.release
-    whole = facts.components.projection is None
-    every = whole and len(rows) == np.rint(np.trace(facts.linear.identity))
+    every = facts.components.projection is None and (
+        len(rows) == np.rint(np.trace(facts.linear.identity))
+    )
     # a complete set of contrasts leaves a single null point, so no direction is needed
     b = rows.T @ values if every else _null_point(inference, rows, values)
     t = facts.linear.predict(b)
@@ -384,7 +381,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     if inference.clusters is not None:
         scores = facts.linear.information(inference.spread(t))
     else:
-        scores = score_covariance(facts, release, b, facts.fitted)
+        scores = score_covariance(facts, inference.release, b, facts.fitted)
     beside = inference.beside
     white = whitener(propagate(weights, scores + facts.noise_covariance(b) + beside))
     if inference.many and facts.covariates is None:  # the noise of pairs is not simulated here
@@ -401,7 +398,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     alone = white(white(propagate(weights, scores)).T)
     if inference.clusters is not None:
         pvalue = _by_answers(inference, null, (weights, t), alone, white)
-    elif LARGEST in release.found:
+    elif LARGEST in inference.release.found:
         pvalue = null.of_largest(alone, inference)
     elif inference.freedom < inference.whole_freedom:
         pvalue = null.estimated(inference.freedom)
@@ -451,8 +448,9 @@ def _drawn(inference: Inference, covariance: FloatArray, label: str, draws: int)
     if facts.covariates is None:
         order[: facts.items] = np.argsort(b[: facts.items], kind="stable")
     drawn = np.empty((draws, len(b)))
-    generator = public_generator(label, len(b), draws)
-    drawn[:, order] = normal_draws(covariance[np.ix_(order, order)], draws, generator)
+    drawn[:, order] = normal_draws(
+        covariance[np.ix_(order, order)], draws, public_generator(label, len(b), draws)
+    )
     return drawn
 
 
@@ -486,7 +484,7 @@ class _Null:
 
     def _scale(self, df: float, left: float) -> FloatArray | float:
         """Return draws of the factor of a scale estimated with df, of which `left` remain."""
-        if df >= _MAX_FREEDOM:
+        if df >= KNOWN:
             return 1.0
         draws = len(self.sampled)
         drawn = public_generator("scales", draws).chisquare(left, (draws, 1))
@@ -523,7 +521,7 @@ class _Null:
         share = float(np.trace(alone)) / q  # of sampling in the variance of all errors
         whole = inference.whole_freedom
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
-        df = 1.0 / max(lost, 1.0 / whole, 1.0 / _MAX_FREEDOM)
+        df = 1.0 / max(lost, 1.0 / whole, 1.0 / KNOWN)
         values = []
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T

@@ -21,7 +21,6 @@ from privrank.bradley_terry.equations import ScoreEquations, released_degrees, s
 from privrank.bradley_terry.fit import (
     ScoreFunction,
     answer_probabilities,
-    edges_of,
     worths_and_ties,
 )
 from privrank.bradley_terry.linear import (
@@ -72,8 +71,8 @@ def independent_scores(
     if DEPENDENCE in release.plan.parts:
         far = FARTHEST * function.spread
         if function.ties:
-            apart, tie = worths_and_ties(t)
-            t = edges_of(np.clip(apart, -far, far), np.clip(tie, -far, far))
+            apart, tie = (np.clip(part, -far, far) for part in worths_and_ties(t))
+            t = np.concatenate((apart, 0.5 * apart - tie, 0.5 * apart + tie), axis=-1)
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
@@ -140,12 +139,12 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     the other entries of its row and column have no meaning.
     """
     n = release.design.nobs
-    released = moment_unit(release) * release.parts[DEPENDENCE].values
+    part = release.parts[DEPENDENCE]
+    released = part.step * release.found.get(RESIDUAL, 1.0) ** 2 * part.values
     first, second = np.triu_indices(equations.items, 1)
     squares = np.zeros_like(equations.linear.identity)
     squares[first, second] = released[: len(first)]
-    centred = equations.linear.centred
-    total = -0.125 * centred(centred(squares + squares.T).T)
+    total = -0.125 * equations.linear.centred(equations.linear.centred(squares + squares.T).T)
     if equations.tied:
         total[-1, -1] = released[-1]
     if (matching := equations.matching) is not None:  # include the effect of fitting beta
@@ -156,11 +155,6 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     if not release.design.varied:
         mean = np.outer(equations.score, equations.score) - mean
     return np.asarray((total - mean / n) * (n / max(n - 1, 1)))
-
-
-def moment_unit(release: Release) -> float:
-    """Return the size of one lattice step of the released second moments."""
-    return release.parts[DEPENDENCE].step * release.found.get(RESIDUAL, 1.0) ** 2
 
 
 def floored_moments(

@@ -41,7 +41,6 @@ the data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
@@ -125,9 +124,7 @@ class NoiseTerm:
     vectors: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
     beside: bool = False
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies of the arrays, because results keep them."""
-        own_arrays(self)
+    __post_init__ = own_arrays  # private, read-only copies, because results keep them
 
     @property
     def by_pair(self) -> bool:
@@ -288,8 +285,10 @@ class ScoreEquations:
 
         Three edges add up to a cell where ties have a parameter.
         """
-        mean = self.function.mean(self.linear.predict(b))
-        return self.linear.scores_by(self.by_edge(np.arange(len(self.pairs.count))), mean)
+        return self.linear.scores_by(
+            self.by_edge(np.arange(len(self.pairs.count))),
+            self.function.mean(self.linear.predict(b)),
+        )
 
     @property
     def pair_terms(self) -> list[NoiseTerm]:
@@ -299,8 +298,8 @@ class ScoreEquations:
     @property
     def by_item(self) -> NoiseTerm:
         """The noise of the scores of items; each score contains half of one or two numbers."""
-        parts = (part for part in (names.NET, names.SIDES, names.WORTHS) if part in self.terms)
-        return self.terms.get(next(parts, ""), _NO_NOISE)
+        parts = (names.NET, names.SIDES, names.WORTHS)
+        return next((self.terms[part] for part in parts if part in self.terms), _NO_NOISE)
 
     def variance(self, part: str) -> float:
         """Return the variance of the noise of each number of a part; 0 if it is not a term."""
@@ -334,8 +333,9 @@ class ScoreEquations:
             terms = [term for term in self.terms.values() if not term.beside]
         covariance = np.zeros((len(b), len(b)))
         for term, moved in self._moves(b, terms):
-            whole = isinstance(moved, np.ndarray)
-            gram = product(moved, moved.T) if whole else dense(moved @ moved.T)
+            gram = (
+                product(moved, moved.T) if isinstance(moved, np.ndarray) else dense(moved @ moved.T)
+            )
             part = term.variance * np.kron(term.vectors @ term.vectors.T, gram)
             covariance[: len(part), : len(part)] += part
         return covariance
@@ -376,8 +376,7 @@ class ScoreEquations:
         noise = np.zeros(len(along))
         for part, term in self.terms.items():
             if term.counts is not None and part != names.GROUP_ANSWERS:
-                through = dense(reduce(matmul, term.counts, rows))
-                noise += term.variance * (through**2).sum(axis=1)
+                noise += term.variance * (dense(reduce(matmul, term.counts, rows)) ** 2).sum(axis=1)
         return noise
 
 
@@ -395,7 +394,7 @@ def released_degrees(facts: ScoreEquations) -> FloatArray:
 def degree_error(facts: ScoreEquations) -> float:
     """Return the standard deviation of the noise of these numbers; 0 if they are public."""
     pairs = (facts.items - 1) * facts.count_variance
-    return math.sqrt(pairs if facts.matching is None else facts.matching.variance)
+    return float(np.sqrt(pairs if facts.matching is None else facts.matching.variance))
 
 
 def released_total(facts: ScoreEquations) -> float:
@@ -437,11 +436,10 @@ def _counts(release: Release) -> dict[str, Any]:
     apart from the noise of net wins.
     """
     counts = dict(pair_counts(release))
-    pairs = counts["pairs"]
     terms = {}
     if names.PAIR_COUNTS in release.parts:
         deviation = np.sqrt(release.parts[names.PAIR_COUNTS].noise_variance)
-        ends = np.array([pairs.first, pairs.second])
+        ends = np.array([counts["pairs"].first, counts["pairs"].second])
         terms[names.PAIR_COUNTS] = NoiseTerm(None, deviation, ends[0].size, counts=(), items=ends)
     if (matching := counts.get("matching")) is not None:
         terms[names.OPPONENTS] = NoiseTerm(
@@ -505,12 +503,14 @@ def _of_worths(release: Release) -> ScoreEquations:
     # with the noise w
     counts = _counts_by_cell(release)
     part = release.parts[names.WORTHS]
-    gamma = release.plan.number("gamma")
     pairs = counts["pairs"]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)
     linear = linear_predictor(release.design, pairs)
-    score = linear.scores(pairs.count * function.mean(linear.predict(theta))) + gamma * theta
+    score = (
+        linear.scores(pairs.count * function.mean(linear.predict(theta)))
+        + release.plan.number("gamma") * theta
+    )
     noise = DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP)
     terms = {names.WORTHS: _by_item(release, noise, 2.0 * SIMULATION_STEP, 1)}
     return _equations(release, counts, score, terms, function=function)

@@ -61,9 +61,7 @@ class WorthEstimate:
     converged: bool = True
     infinite: bool = False
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies."""
-        own_arrays(self)
+    __post_init__ = own_arrays  # private, read-only copies, because results keep them
 
     def worths_ridge(self, design: Design) -> Ridge:
         """Return the ridge of worths, a single number if there are no covariates."""
@@ -267,8 +265,7 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
         independent = independent_scores(equations, release, b)
         alone = readonly(product(moved, (1.0 - of_responses) * independent))
-    noisy = product(moved, noise)
-    return Covariance(*map(readonly, (moved, scores, sampled, noisy)), alone)
+    return Covariance(*map(readonly, (moved, scores, sampled, product(moved, noise))), alone)
 
 
 def response_covariance(equations: ScoreEquations) -> FloatArray | float:
@@ -339,8 +336,9 @@ def default_ridge(
     error (r I + v + gamma^2 s^2) / (I + gamma)^2 is smallest at gamma = (r + v / I) / s^2. For the
     logit, where s = 1, and for log-losses r = 1.
     """
-    variance = function.mean_variance / function.mean_curvature
-    return (variance + score_noise_variance / information) / function.spread**2
+    return (
+        function.mean_variance / function.mean_curvature + score_noise_variance / information
+    ) / function.spread**2
 
 
 def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> Ridge:

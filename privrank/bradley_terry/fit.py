@@ -179,12 +179,6 @@ def worths_and_ties(t: FloatArray) -> tuple[FloatArray, FloatArray]:
     return t[..., :pairs], 0.5 * (t[..., 2 * pairs :] - t[..., pairs : 2 * pairs])
 
 
-def edges_of(difference: FloatArray, tie: FloatArray) -> FloatArray:
-    """Return the t of the three edges of each pair: the inverse of :func:`worths_and_ties`."""
-    half = 0.5 * difference
-    return np.concatenate((difference, half - tie, half + tie), axis=-1)
-
-
 def answer_probabilities(
     difference: FloatArray, tie: FloatArray | float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -505,15 +499,15 @@ def minimise(
         # halve the step until the gradient becomes shorter, or the objective falls
         slope = float(gradient @ step)
         length = 1.0
-        resolved = certified or slope > _UNRESOLVED
         while True:
             trial = x - length * step
             trial = trial if settle is None else settle(trial)
             trial_gradient = problem.gradient(trial)
             trial_norm = float(np.linalg.norm(trial_gradient))
-            if trial_norm <= 0.9 * norm:
-                break
-            if resolved and problem.value(trial) <= problem.value(x) - 1e-4 * length * slope:
+            if trial_norm <= 0.9 * norm or (
+                (certified or slope > _UNRESOLVED)
+                and problem.value(trial) <= problem.value(x) - 1e-4 * length * slope
+            ):
                 break
             length *= 0.5
             if length < 1e-10:
@@ -587,16 +581,18 @@ def _fit_lbfgs(problem: Objective) -> FloatArray:
     start = np.zeros(problem.linear.size)
     far = np.full_like(start, problem.loss.far)
 
-    def solved() -> FloatArray:
-        return minimize(
-            lambda x: (problem.value(x), problem.gradient(x)),
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=None if problem.penalised else np.column_stack((-far, far)),
-        ).x
-
-    return with_fallback(solved, lambda: start)
+    return with_fallback(
+        lambda: (
+            minimize(
+                lambda x: (problem.value(x), problem.gradient(x)),
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=None if problem.penalised else np.column_stack((-far, far)),
+            ).x
+        ),
+        lambda: start,
+    )
 
 
 def _fit_cvxpy(fit: Objective) -> FloatArray:

@@ -19,7 +19,6 @@ This module has no access to the data.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,7 +30,6 @@ from privrank.bradley_terry.dependence import (
     effect_bounded,
     effect_error,
     independent_scores,
-    moment_unit,
     released_effect,
     second_moments,
 )
@@ -47,7 +45,7 @@ from privrank.bradley_terry.fit import ScoreFunction
 from privrank.bradley_terry.linear import Components, item_basis
 from privrank.bradley_terry.paircounts import pair_counts
 from privrank.hypotheses.nulls import public_generator
-from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS
+from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, RESIDUAL
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, batches, readonly, readonly_copy
@@ -58,15 +56,14 @@ MAX_SIMULATED_ITEMS = 50
 
 MAX_DRAWN_ITEMS = 200
 FEW_DRAWS = 999
-"""Number of items above which joint tests use few draws, and the number of these draws."""
+"""Number of items above which joint tests use few draws, and the least number of draws."""
 
 _LEAST = 1e-15
 """Relative increase of the diagonal of the information, for numerical stability."""
 
 _MAX_DRAWS = 9_999
-_MIN_DRAWS = 999
 _NUMBERS = 20_000_000
-"""Bounds of the number of simulated errors with covariates, and of random numbers in all."""
+"""Largest numbers of simulated errors with covariates, and of random numbers in all."""
 
 
 _GROUPS = 64
@@ -144,12 +141,10 @@ def single_contrasts(
     """
     if DEPENDENCE not in release.parts or LARGEST in release.found:
         return None
-    distribution = release.parts[DEPENDENCE].distribution
-    assert distribution is not None
     return SecondMoments(
         second_moments(equations, release, b),
         independent_scores(equations, release, b),
-        moment_unit(release) ** 2 * distribution.variance / 16.0,
+        release.found.get(RESIDUAL, 1.0) ** 4 * release.parts[DEPENDENCE].noise_variance / 16.0,
         equations.tied,
     )
 
@@ -191,11 +186,11 @@ class ScoreErrors:
     sampling: FloatArray
     beside: FloatArray
     noise: FloatArray | None = None
-    df: float = math.inf
+    df: float = np.inf
     moments: SecondMoments | None = None
     effect_error: float = 0.0
     most_effect: float = 1.0
-    whole_df: float = math.inf
+    whole_df: float = np.inf
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sampling variances by row of `weights`, and the variances of their errors."""
@@ -239,7 +234,7 @@ class ScoreErrors:
             # replace the largest by an exponential tail with their mean excess, in equal steps of
             # the logarithm of the tail probability
             excess = (tail - body[:, -1:]).mean(axis=1, keepdims=True)
-            steps = math.log(2.0) * (halvings + 0.5 / _FINE)
+            steps = np.log(2.0) * (halvings + 0.5 / _FINE)
             sizes[rows, len(starts) :] = body[:, -1:] + excess * steps
         return sizes, share
 
@@ -292,7 +287,7 @@ class Inference:
         if facts.covariates is None:
             return 20_000 if facts.items <= 20 else 8_000
         most = _NUMBERS // (len(facts.covariates.weights) * facts.items) - 1
-        return max(_MIN_DRAWS, min(_MAX_DRAWS, most))
+        return max(FEW_DRAWS, min(_MAX_DRAWS, most))
 
     @property
     def many(self) -> bool:
@@ -336,7 +331,7 @@ class Inference:
         It is the number of contrasts from which the scatter of items about their covariates is
         estimated, and infinite without item covariates.
         """
-        return self.release.design.item_freedom or math.inf
+        return self.release.design.item_freedom or np.inf
 
     @property
     def effect(self) -> tuple[float, float]:
@@ -405,10 +400,9 @@ class Inference:
 
         Only the directions matter, so each row is scaled to a largest weight of 1.
         """
-        linear = self.equations.linear
         p = len(self.fitted.coefficients)
         weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
-        information = linear.information(weights)
+        information = self.equations.linear.information(weights)
         columns = np.broadcast_to(np.arange(p), (len(weights), p))
         if self.equations.covariates is None:
             # worths relative to the item with the most information, which removes the constant
@@ -428,16 +422,14 @@ class Inference:
             whole, np.broadcast_to(columns, scaled.shape), solve_each(inner, scaled) / units, axis=1
         )
         whole /= np.maximum(np.abs(whole).max(axis=1, keepdims=True), 1e-290)
-        return product(whole, linear.identity)
+        return product(whole, self.equations.linear.identity)
 
     @cached_property
     def beside(self) -> FloatArray:
         """Covariance of normal score errors other than sampling and simulated noise, (p, p)."""
-        facts = self.equations
-        terms = [term for term in facts.terms.values() if term.beside]
-        return readonly(
-            facts.noise_covariance(self.fitted.coefficients, terms) + self.errors.scattered
-        )
+        terms = [term for term in self.equations.terms.values() if term.beside]
+        noise = self.equations.noise_covariance(self.fitted.coefficients, terms)
+        return readonly(noise + self.errors.scattered)
 
     @cached_property
     def score_errors(self) -> ScoreErrors | None:
@@ -556,6 +548,8 @@ def attainable(score: FloatArray, pairs: PairCounts, function: ScoreFunction) ->
     better = np.minimum(place[pairs.first], place[pairs.second])
     worse = np.maximum(place[pairs.first], place[pairs.second])
     # a pair is cut by the groups that contain its better item only
-    steps = np.bincount(better, pairs.count, minlength=len(order))
-    leaving = np.cumsum(steps - np.bincount(worse, pairs.count, minlength=len(order)))[:-1]
+    leaving = np.cumsum(
+        np.bincount(better, pairs.count, minlength=len(order))
+        - np.bincount(worse, pairs.count, minlength=len(order))
+    )[:-1]
     return bool((np.cumsum(score[order])[:-1] < function.most * leaving).all())

@@ -356,9 +356,14 @@ def pair_predictors(
     if covariates is None:
         items = display(design)  # pair counts sort their pairs, and rows stay as they are
         return items[first] - items[second]
-    named = np.ones(len(first), dtype=np.int64)
-    rows = rows_at(covariates, columns, len(first))
-    table = predictor_matrix(covariates, rows, first, second, len(design.items), named)
+    table = predictor_matrix(
+        covariates,
+        rows_at(covariates, columns, len(first)),
+        first,
+        second,
+        len(design.items),
+        np.ones(len(first), dtype=np.int64),
+    )
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 
@@ -381,9 +386,7 @@ class Components:
     projection: FloatArray | None = None
     centred: bool = True
 
-    def __post_init__(self) -> None:
-        """Take private, read-only copies of the arrays, because results keep them."""
-        own_arrays(self)
+    __post_init__ = own_arrays  # private, read-only copies, because results keep them
 
     @classmethod
     def of(cls, design: Design, label: IntArray | None) -> Components:

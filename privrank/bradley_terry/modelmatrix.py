@@ -320,8 +320,8 @@ def _item_matrix(
     if not np.isfinite(matrix).all():
         raise ValueError("item_data must hold finite numbers.")
     matrix = matrix - matrix.mean(axis=0)
-    lengths = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
-    if not used or np.linalg.matrix_rank(matrix / lengths, tol=1e-9) < len(used):
+    unit = matrix / np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
+    if not used or np.linalg.matrix_rank(unit, tol=1e-9) < len(used):
         raise ValueError(
             f"item_formula must have columns that differ between items and do not repeat each "
             f"other, got {formula!r}: leave some out."

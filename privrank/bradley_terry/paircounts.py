@@ -39,7 +39,6 @@ as many comparisons is classified as empty with at most the same probability.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -348,8 +347,8 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
     count, slopes, by_items = _counts_at(0.0, counts, place)
     deviation = _deviation(count, alike, by_items, variance)
     beta = 0.0
-    off = math.nan
-    error = math.inf
+    off = np.nan
+    error = np.inf
     shares = np.zeros(len(count))
     noise = DiscreteLaplace(0.0)
     if names.OPPONENTS in release.parts:
@@ -359,7 +358,7 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
         total = np.hypot(deviation, np.sqrt(noise.variance))
         error = float(total / max(abs(slopes @ alike), 1e-300))
     if error > _MAX_DECAY_ERROR:
-        error = math.inf
+        error = np.inf
     else:
         for _ in range(_ROUNDS):
             before = beta
@@ -389,8 +388,9 @@ def groups_of(pairs: PairCounts, items: int) -> tuple[int, AnyArray]:
     """Return the number of groups that are not compared with each other, and each item's group."""
     # with covariates item i with pattern s has the number s m + i
     edges = (pairs.first % items, pairs.second % items)
-    graph = coo_array((np.ones(len(pairs.first)), edges), shape=(items, items))
-    groups, member = connected_components(graph, directed=False)
+    groups, member = connected_components(
+        coo_array((np.ones(len(pairs.first)), edges), shape=(items, items)), directed=False
+    )
     if (member[edges[0]] != member[edges[1]]).any():
         raise RuntimeError(
             "scipy's connected_components put two items that are compared into two groups: "

@@ -36,7 +36,6 @@ For many items the tests are Wald tests with normal noise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -112,9 +111,12 @@ def _tests(
         if errors is not None:
             yield rows, share, score_tests(inference, errors, here)
             continue
-        value = matvec(here, inference.fitted.coefficients)
-        deviation = np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0))
-        yield rows, share, WaldTests(value, deviation, inference.freedom)
+        wald = WaldTests(
+            matvec(here, inference.fitted.coefficients),
+            np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0)),
+            inference.freedom,
+        )
+        yield rows, share, wald
 
 
 def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
@@ -135,7 +137,7 @@ def error_pvalues(
     noise: FloatArray,
     share: FloatArray,
     skewness: FloatArray,
-    df: FloatArray | float = math.inf,
+    df: FloatArray | float = np.inf,
 ) -> FloatArray:
     """Return two-sided p-values of errors of signed sizes, shape (rows,).
 
@@ -430,14 +432,13 @@ class ScoreTests:
             last = ends.shape[1] - 2 - np.argmax(grid[:, ::-1] >= alpha[:, None], axis=1)
             last = np.where((grid >= alpha[:, None]).any(axis=1), last, 0)[:, None]
             low, high = (np.take_along_axis(ends, last + k, axis=1)[:, 0] for k in (0, 1))
-        far = self.far
-        wald = np.minimum(-ndtri(alpha / 2.0) * self.deviation, far)
-        middle = np.where(np.isfinite(high), 0.5 * (low + high), far)
+        wald = np.minimum(-ndtri(alpha / 2.0) * self.deviation, self.far)
+        middle = np.where(np.isfinite(high), 0.5 * (low + high), self.far)
         start = np.where((low < wald) & (wald < high), wald, middle)
         # the shape of the noise changes slowly: use it at the estimate first, then at the limit
         distance = self._search(side, alpha, self._shapes(self.value), start, low, high)
         if self.errors.noise is not None:
-            start = np.minimum(distance, far)
+            start = np.minimum(distance, self.far)
             shapes = self._shapes(self.value + side * start)
             distance = self._search(side, alpha, shapes, start, low, high)
         return np.asarray(self.value + side * distance)
@@ -447,12 +448,11 @@ class ScoreTests:
         """Distances from the estimates, shape (rows, values), and p-values there, by side."""
         start = np.minimum(0.5 * self.deviation, 0.5 * self.far)
         distance = np.geomspace(start, self.far, self.tried, axis=1)
-        every = np.arange(len(start))
         shapes = self._shapes(self.value)
         table = {}
         for side in (-1.0, 1.0):
             values = (self.value[:, None] + side * distance).T
-            grid = [self._pvalues(value, every, shapes) for value in values]
+            grid = [self._pvalues(value, np.arange(len(value)), shapes) for value in values]
             table[side] = distance, np.column_stack(grid)
         return table
 
