@@ -404,8 +404,9 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
         pvalue = null.estimated(inference.freedom)
     else:
         pvalue = null.pvalue(null.sampled, inference.whole_freedom)
-    share = float(shares(facts, rows).min())
-    return JointTest(null.statistic, len(rows), min(pvalue / share, 1.0), draws)
+    return JointTest(
+        null.statistic, len(rows), min(pvalue / float(shares(facts, rows).min()), 1.0), draws
+    )
 
 
 def _by_answers(

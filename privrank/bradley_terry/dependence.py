@@ -559,5 +559,5 @@ class Clusters:
 
     def _variances(self, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return the variances of combinations of scores by pair, under independent answers."""
-        shape = (len(along), -1, len(self.equations.pairs.count))
-        return np.asarray((along**2 * self.spread(t)).reshape(shape).sum(axis=1))
+        by_edge = along**2 * self.spread(t)
+        return by_edge.reshape(len(along), -1, len(self.equations.pairs.count)).sum(axis=1)

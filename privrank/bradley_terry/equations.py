@@ -371,8 +371,8 @@ class ScoreEquations:
 
         `along` are the weights of the scores by edge, shape (rows, edges).
         """
-        shape = (len(along), -1, len(self.pairs.count))
-        rows = (along * self.function.mean(predictors)).reshape(shape).sum(axis=1)
+        by_edge = along * self.function.mean(predictors)
+        rows = by_edge.reshape(len(along), -1, len(self.pairs.count)).sum(axis=1)
         noise = np.zeros(len(along))
         for part, term in self.terms.items():
             if term.counts is not None and part != names.GROUP_ANSWERS:

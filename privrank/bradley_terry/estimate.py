@@ -113,8 +113,9 @@ class Covariance:
     @cached_property
     def independent(self) -> FloatArray:
         """The sampling part of the covariance under independent answers."""
-        alone = self.alone
-        return self._whole(alone if isinstance(alone, np.ndarray) else self.sampled / alone)
+        if isinstance(self.alone, np.ndarray):
+            return self._whole(self.alone)
+        return self._whole(self.sampled / self.alone)
 
     @cached_property
     def total(self) -> FloatArray:
@@ -263,8 +264,9 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        independent = independent_scores(equations, release, b)
-        alone = readonly(product(moved, (1.0 - of_responses) * independent))
+        alone = readonly(
+            product(moved, (1.0 - of_responses) * independent_scores(equations, release, b))
+        )
     return Covariance(*map(readonly, (moved, scores, sampled, product(moved, noise))), alone)
 
 

@@ -132,8 +132,7 @@ class ScoreFunction:
         """Return the weight of half a net win in the score: 1, or F' / (F (1 - F))."""
         if not self.likelihood:
             return np.ones_like(t)
-        ratio = self.link.exact.ratio
-        return np.asarray(ratio(t) + ratio(-t))
+        return np.asarray(self.link.exact.ratio(t) + self.link.exact.ratio(-t))
 
     @property
     def estimator(self) -> str:
@@ -208,8 +207,8 @@ def _most(link: Link) -> float:
 def _mean(score: ScoreFunction, name: str, power: int = 1) -> float:
     # the difference of two normal worths has twice their variance
     nodes, weights = _NORMAL
-    values = getattr(score, name)(math.sqrt(2.0) * score.spread * nodes)
-    return float(weights @ values**power / weights.sum())
+    values = getattr(score, name)(math.sqrt(2.0) * score.spread * nodes) ** power
+    return float(weights @ values / weights.sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,8 +229,9 @@ class ScoreErrors:
             body = drawn[:, : draws - last]
             tail = drawn[:, draws - last :]
             # combine draws of similar size by their mean square
-            sums = np.add.reduceat(body**2, starts, axis=1)
-            sizes[rows, : len(starts)] = np.sqrt(sums / (share[: len(starts)] * draws))
+            sizes[rows, : len(starts)] = np.sqrt(
+                np.add.reduceat(body**2, starts, axis=1) / (share[: len(starts)] * draws)
+            )
             # replace the largest by an exponential tail with their mean excess, in equal steps of
             # the logarithm of the tail probability
             excess = (tail - body[:, -1:]).mean(axis=1, keepdims=True)
@@ -501,11 +502,11 @@ class FreeFit:
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
         values, vectors = spectrum(spanned @ spanned.T)
         others = vectors[:, values <= 1e-9]
-        left = within @ others @ others.T @ within
+        left = readonly(within @ others @ others.T @ within)
         if np.trace(left) < 0.5:
             return None
         fitted = estimate(score_equations(free), free, None if corrected else 0.0)
-        return cls(Inference.of(free, fitted), readonly_copy(left, np.float64))
+        return cls(Inference.of(free, fitted), left)
 
     @cached_property
     def scatter(self) -> FloatArray:

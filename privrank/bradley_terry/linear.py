@@ -249,8 +249,8 @@ def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
     facts = design.covariates
     pattern = pairs.first // len(design.items)
     kind = pattern if facts is None else facts.kinds[pattern]
-    starts = np.flatnonzero(np.diff(kind, prepend=-1))
-    return [slice(*ends) for ends in pairwise([*starts.tolist(), len(kind)])]
+    ends = np.flatnonzero(np.diff(kind, prepend=-1, append=-1))
+    return [slice(*run) for run in pairwise(ends.tolist())]
 
 
 def check_identified(design: Design) -> None:

@@ -360,8 +360,9 @@ def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) ->
     position = np.zeros((size, len(facts.bounds)), dtype=np.int64)
     for column, (name, low, high) in enumerate(facts.bounds):
         middle = [0.5 * (low + high)] * size
-        values = list(table.get(name, middle))
-        numbers = np.array([v if isinstance(v, Real) else np.nan for v in values], dtype=float)
+        numbers = np.array(
+            [v if isinstance(v, Real) else np.nan for v in table.get(name, middle)], dtype=float
+        )
         if not ((numbers >= low) & (numbers <= high)).all():
             raise ValueError(
                 f"covariate {name!r} must be a number in its bounds, {low:g} to {high:g}."

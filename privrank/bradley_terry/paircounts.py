@@ -108,12 +108,11 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
     their mean instead would cause errors of the same sign in all pairs of an item that is compared
     more often than others.
     """
-    items = len(design.items)
     count = np.maximum(noisy, 0.0)
     return {
-        "pairs": PairCounts(*np.triu_indices(items, 1), count, "released"),
+        "pairs": PairCounts(*np.triu_indices(len(design.items), 1), count, "released"),
         "surplus": count - noisy,
-        "member": parts_of(noisy, variance, items),
+        "member": parts_of(noisy, variance, len(design.items)),
     }
 
 
@@ -286,19 +285,18 @@ def matched_counts(release: Release) -> tuple[Matching, IntArray | None]:
     is a part of its own.
     """
     won, lost, variance = _sides(release)
-    m = len(won)
     counts = np.maximum(won - lost, 1.0)
     rough = np.sqrt(variance) > MAX_ERROR * counts
     largest = int(np.argmax(counts))
     most = _LARGEST * (counts.sum() - counts[largest])
     if counts[largest] > most:
         counts[largest] = most
-        rough = np.ones(m, dtype=bool)
+        rough = np.ones(len(won), dtype=bool)
     matching = _who_met_whom(counts, variance, release)
     if not rough.any():
         return matching, None
     # each rough item by itself, the others together
-    alone = np.where(rough, np.arange(m), int(np.argmin(rough)))
+    alone = np.where(rough, np.arange(len(won)), int(np.argmin(rough)))
     return matching, readonly_copy(np.unique(alone, return_inverse=True)[1], np.int64)
 
 
@@ -330,9 +328,10 @@ def _deviation(
     The variance of Q is the variance of its sum minus the part explained by its regression on the
     counts of the items. The noise of these counts is added through the same regression.
     """
-    ends = np.triu_indices(len(by_items), 1)
     signed = count * alike
-    summed = sum(np.bincount(end, signed, len(by_items)) for end in ends)
+    summed = sum(
+        np.bincount(end, signed, len(by_items)) for end in np.triu_indices(len(by_items), 1)
+    )
     slopes = by_items @ summed
     sampling = max(float(signed @ alike - summed @ slopes), 1.0)
     return float(np.sqrt(sampling + variance * float(slopes @ slopes)))

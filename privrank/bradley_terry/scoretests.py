@@ -329,14 +329,12 @@ def _sampling(
     The arguments include the weights of the scores, the weights by edge, the predictors and the
     variances under independent answers.
     """
-    facts = inference.equations
     if (clusters := inference.clusters) is not None:
         for point, factor in inference.answer_points(t):
-            effect = clusters.effects(along, point, factor)
-            yield effect * independent, np.zeros_like(effect)
+            yield clusters.effects(along, point, factor) * independent, np.zeros(len(along))
         return
     variance, side = errors.variances(weights)
-    spread = facts.spread(inference.at_fit, facts.fitted)
+    spread = inference.equations.spread(inference.at_fit, inference.equations.fitted)
     # the bound keeps the square of the ratio finite
     ratio = np.minimum(independent / np.maximum(along**2 @ spread, 1e-300), 1e150)
     yield np.maximum(ratio * variance, _TINY), ratio**2 * side

@@ -209,7 +209,7 @@ def test_tables_of_pairs_are_those_of_their_matrix(pairs):
         order[:4] = order[:4][::-1]  # of the first item, by which alone pairs are sorted
     counts = PairCounts(first[order], second[order], np.ones(len(first)), "observed")
     contrasts = item_contrasts(counts, m)
-    weights, edges = rng.random((3, len(first))), contrasts.rows(slice(None))
+    weights, edges = rng.random((3, len(first))), contrasts.matrix.toarray()
     for each in weights:
         wanted = edges.T @ (each[:, None] * edges)
         np.testing.assert_allclose(contrasts.information(each), wanted, atol=1e-14)
