@@ -499,7 +499,7 @@ class Clusters:
         if BY_PAIR not in self.release.parts:  # an older archive: use the expected squares
             return total, self._variances(along, t).sum(axis=1)
         net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
-        won = weights[:, 0] / self.release.plan.settings.get(GAIN, 1.0)
+        won = weights[:, 0] / float(self.release.plan.settings.get(GAIN, 1.0))
         own = won**2 * decided - 2.0 * won * mean * net + mean**2 * facts.pairs.count
         for tie in weights[:, 1:].swapaxes(0, 1):
             own += (facts.pairs.count - decided) * tie * (tie - 2.0 * mean)
@@ -559,5 +559,5 @@ class Clusters:
 
     def _variances(self, along: FloatArray, t: FloatArray) -> FloatArray:
         """Return the variances of combinations of scores by pair, under independent answers."""
-        by_edge = along**2 * self.spread(t)
-        return by_edge.reshape(len(along), -1, len(self.equations.pairs.count)).sum(axis=1)
+        shape = (len(along), -1, len(self.equations.pairs.count))
+        return np.asarray((along**2 * self.spread(t)).reshape(shape).sum(axis=1))

@@ -124,7 +124,9 @@ class NoiseTerm:
     vectors: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
     beside: bool = False
 
-    __post_init__ = own_arrays  # private, read-only copies, because results keep them
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
 
     @property
     def by_pair(self) -> bool:

@@ -61,7 +61,9 @@ class WorthEstimate:
     converged: bool = True
     infinite: bool = False
 
-    __post_init__ = own_arrays  # private, read-only copies, because results keep them
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
 
     def worths_ridge(self, design: Design) -> Ridge:
         """Return the ridge of worths, a single number if there are no covariates."""
@@ -129,7 +131,9 @@ class Covariance:
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one per row, given a half."""
-        return np.einsum("ij,ij->i", product(shown, half), product(shown, self.response))
+        return np.asarray(
+            np.einsum("ij,ij->i", product(shown, half), product(shown, self.response))
+        )
 
 
 def estimate(
@@ -156,11 +160,7 @@ def estimate(
     (target, loss) = objective(equations)
     infinite = False
     converged = True
-    if WORTHS in release.parts:
-        part = release.parts[WORTHS]
-        ridge = release.plan.number("gamma")
-        first = linear.centred(np.asarray(part.step * part.values))
-    else:
+    if WORTHS not in release.parts:
         ridge = automatic_ridge(equations, penalty)
         fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         infinite = not fit.finite
@@ -169,6 +169,10 @@ def estimate(
             fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         first = linear.centred(fit.point)
         converged = fit.converged
+    else:
+        part = release.parts[WORTHS]
+        ridge = release.plan.number("gamma")
+        first = linear.centred(np.asarray(part.step * part.values))
     corrected = penalty is None or infinite
     coefficients = first
     if corrected:
@@ -267,7 +271,13 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
         alone = readonly(
             product(moved, (1.0 - of_responses) * independent_scores(equations, release, b))
         )
-    return Covariance(*map(readonly, (moved, scores, sampled, product(moved, noise))), alone)
+    return Covariance(
+        readonly(moved),
+        readonly(scores),
+        readonly(sampled),
+        readonly(product(moved, noise)),
+        alone,
+    )
 
 
 def response_covariance(equations: ScoreEquations) -> FloatArray | float:

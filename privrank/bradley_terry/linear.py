@@ -386,7 +386,9 @@ class Components:
     projection: FloatArray | None = None
     centred: bool = True
 
-    __post_init__ = own_arrays  # private, read-only copies, because results keep them
+    def __post_init__(self) -> None:
+        """Take private, read-only copies of the arrays, because results keep them."""
+        own_arrays(self)
 
     @classmethod
     def of(cls, design: Design, label: IntArray | None) -> Components:
@@ -428,7 +430,9 @@ class Components:
     @property
     def together(self) -> BoolArray:
         """Whether the difference of two items is identified, shape (m, m), False for i = j."""
-        return (self.label[:, None] == self.label) & ~np.eye(len(self.label), dtype=bool)
+        return np.asarray(
+            (self.label[:, None] == self.label) & ~np.eye(len(self.label), dtype=bool)
+        )
 
     def within(self, rows: FloatArray) -> FloatArray:
         """Return the identified part of rows of worths or coefficients, shape (rows, p).
@@ -453,4 +457,4 @@ class Components:
             return np.ones(len(rows), dtype=bool)
         size = np.abs(rows).max(axis=1, initial=0.0)
         off = np.abs(rows - self.projected(rows)).max(axis=1, initial=0.0)
-        return (off <= 1e-9 * size) & (size > 0)
+        return np.asarray((off <= 1e-9 * size) & (size > 0))

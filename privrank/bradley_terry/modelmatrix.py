@@ -368,8 +368,6 @@ def rows_at(facts: Covariates, table: Mapping[str, Sequence[Any]], size: int) ->
                 f"covariate {name!r} must be a number in its bounds, {low:g} to {high:g}."
             )
         position[:, column] = scaled_position(numbers, low, high)
-    return np.einsum(
-        "sp,spk->sk",
-        facts.step * powers_of(position, facts.monomials),
-        facts.weights.reshape(facts.cells, len(facts.monomials), -1)[cell],
-    )
+    powers = facts.step * powers_of(position, facts.monomials)
+    weights = facts.weights.reshape(facts.cells, len(facts.monomials), -1)
+    return np.asarray(np.einsum("sp,spk->sk", powers, weights[cell]))
