@@ -76,10 +76,9 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
-    matching = equations.matching
-    if matching is None or not t.any():  # with equal worths the matching has no influence
+    if equations.matching is None or not t.any():  # with equal worths the matching has no influence
         return answers
-    return answers + matching.covariance(equations.function.mean(t))
+    return answers + equations.matching.covariance(equations.function.mean(t))
 
 
 def degrees_of_freedom(release: Release) -> float:
@@ -338,8 +337,7 @@ def contrast_directions(
     design = release.design
     facts = equations.covariates
     m = len(design.items)
-    few = design.few_differences
-    first, second = np.triu_indices(m if few else 0, 1)
+    first, second = np.triu_indices(m if design.few_differences else 0, 1)
     pairs = np.eye(m)[first] - np.eye(m)[second]
     shown = display(design)
     if facts is None:
@@ -372,7 +370,7 @@ def contrast_directions(
         4.0 * quadratic(scores, independent_scores(equations, release, b, function)),
         _explained(equations, release, b, scores, weights),
         _most_units(equations, design, errors=0.0),
-        1.0 if few else 2.0,
+        1.0 if design.few_differences else 2.0,
     )
 
 

@@ -222,14 +222,13 @@ def response(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
     numbers, if any.
     """
     linear = equations.linear
-    b = fitted.coefficients
     moved = linear.inverse(_ridge_hessian(equations, fitted.ridge, fitted.first))
     if fitted.corrected:
-        inverse = linear.inverse(_ridge_hessian(equations, fitted.ridge, b))
+        inverse = linear.inverse(_ridge_hessian(equations, fitted.ridge, fitted.coefficients))
         back = inverse + product(inverse, ridge_product(fitted.ridge, moved))
         if not equations.surplus.any():
             return back
-        curvature = equations.function.curvature(linear.predict(b))
+        curvature = equations.function.curvature(linear.predict(fitted.coefficients))
         surplus = linear.information(equations.by_edge(equations.surplus) * curvature)
         for _ in range(_SURPLUS_STEPS):
             moved = back + product(product(inverse, surplus), moved)

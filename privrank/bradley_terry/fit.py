@@ -404,10 +404,9 @@ class Objective:
         # pairs are sorted by their first item, so the upper triangle needs no sorting
         starts = np.searchsorted(pairs.first, np.arange(m + 1))
         upper = csr_array((weights, pairs.second, starts), (m, m))
-        lower = upper.T
         # the matrix is the Laplacian and the ridge, and is never formed
         system = LinearOperator(
-            (m, m), matvec=lambda x: diagonal * x - upper @ x - lower @ x, dtype=np.float64
+            (m, m), matvec=lambda x: diagonal * x - upper @ x - upper.T @ x, dtype=np.float64
         )
         scale = diags_array(1.0 / np.maximum(diagonal, np.finfo(float).tiny))
         step, failed = with_fallback(

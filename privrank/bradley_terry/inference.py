@@ -166,7 +166,7 @@ class ScoreErrors:
     moments : SecondMoments, optional
         Second moments for single contrasts, if they are more precise than `sampling`, which is
         valid for all contrasts simultaneously.
-    effect_error, most_effect : float
+    effect : tuple of float
         Relative standard error of a released design effect in `sampling`, due to its noise, and
         the ratio of its ceiling to it.
     whole_df : float
@@ -188,8 +188,7 @@ class ScoreErrors:
     noise: FloatArray | None = None
     df: float = np.inf
     moments: SecondMoments | None = None
-    effect_error: float = 0.0
-    most_effect: float = 1.0
+    effect: tuple[float, float] = (0.0, 1.0)
     whole_df: float = np.inf
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -198,7 +197,7 @@ class ScoreErrors:
             variance, side = self.moments.variances(weights)
         else:
             variance = quadratic(weights, self.sampling)
-            side = (self.effect_error * variance) ** 2
+            side = (self.effect[0] * variance) ** 2
         return np.maximum(variance, 1e-300), side
 
     def freedom(
@@ -273,8 +272,8 @@ class Inference:
         free = FreeFit.of(release, corrected=fitted.corrected)
         if free is not None:
             # a deviation u_i of a worth moves the scores by the information of the fit
-            curvature = equations.fitted.curvature(equations.linear.predict(fitted.coefficients))
-            weights = (equations.pairs.count * curvature)[:, None]
+            edges = equations.linear.predict(fitted.coefficients)
+            weights = (equations.pairs.count * equations.fitted.curvature(edges))[:, None]
             moved = equations.linear.matrix.T @ (weights * free.inference.equations.linear.matrix)
             variances = np.repeat(free.scatter, equations.items - 1)
             moved = np.asarray(moved)[:, : len(variances)]
@@ -449,7 +448,7 @@ class Inference:
             noise,
             self.freedom,
             single_contrasts(facts, self.release, b),
-            *self.effect,
+            self.effect,
             self.whole_freedom,
         )
 

@@ -197,8 +197,8 @@ class Matching:
 
         The first two give sums over each item's comparisons, corrected for the fit of beta.
         """
-        ends = abs(item_contrasts(self.pairs, len(self.by_items)).matrix)
-        summed = ends.multiply(self.pairs.count[:, None])
+        contrasts = item_contrasts(self.pairs, len(self.by_items))
+        summed = abs(contrasts.matrix).multiply(self.pairs.count[:, None])
         return (
             hstack((summed, csr_array(self.slopes[:, None])), format="csr"),
             np.vstack((np.eye(len(self.by_items)), -(self.alike @ summed))),
@@ -255,8 +255,8 @@ def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
     part = release.parts[names.SIDES]
     assert part.distribution is not None
     won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
-    alone = equivalent_variance(part.distribution, part.values.size)
-    return won, lost, part.step**2 * 2.0 * alone
+    variance = equivalent_variance(part.distribution, part.values.size)
+    return won, lost, part.step**2 * 2.0 * variance
 
 
 def _places(release: Release) -> IntArray:

@@ -101,15 +101,14 @@ def _tests(
     inference: Inference, contrasts: FloatArray
 ) -> Iterator[tuple[IntArray, FloatArray, ScoreTests | WaldTests]]:
     """Yield the tests of identified contrasts, with their rows and :func:`shares`."""
-    errors = inference.score_errors
     known = np.flatnonzero(inference.equations.components.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
     for block in batches(len(known), 1, _BLOCK):
         rows = known[block]
         here = contrasts[rows]
         share = shares(inference.equations, here)
-        if errors is not None:
-            yield rows, share, score_tests(inference, errors, here)
+        if inference.score_errors is not None:
+            yield rows, share, score_tests(inference, inference.score_errors, here)
             continue
         wald = WaldTests(
             matvec(here, inference.fitted.coefficients),
@@ -389,7 +388,7 @@ class ScoreTests:
         largest = np.zeros(len(t))
         for variance, side in at.sampling:
             pvalue = tails(variance, side, self.errors.df)
-            if (most := self.errors.most_effect) > 1.0:  # at most the p-value at the ceiling
+            if (most := self.errors.effect[1]) > 1.0:  # at most the p-value at the ceiling
                 pvalue = np.minimum(pvalue, tails(most * variance, 0.0, np.inf))
             largest = np.maximum(largest, pvalue)
         # the p-value is 1 if the statistic and estimate minus value have opposite signs

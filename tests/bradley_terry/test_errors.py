@@ -111,7 +111,7 @@ def test_second_moments_give_each_contrast_its_own_variance_and_degrees_of_freed
 
 def test_a_released_design_effect_is_known_as_well_as_its_noise_allows():
     rows = np.array([[1.0, -1.0], [0.5, 2.0]])
-    errors = ScoreErrors(np.diag([1.0, 4.0]), np.zeros((2, 2)), df=50.0, effect_error=0.3)
+    errors = ScoreErrors(np.diag([1.0, 4.0]), np.zeros((2, 2)), df=50.0, effect=(0.3, 1.0))
     variance, side = errors.variances(rows)
     np.testing.assert_allclose(variance, [5.0, 16.25])
     np.testing.assert_allclose(
