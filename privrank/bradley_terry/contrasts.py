@@ -189,8 +189,10 @@ def lack_of_fit(inference: Inference) -> JointTest:
         )
     facts = without.equations.covariates
     assert facts is not None
-    contrast = np.kron(np.eye(len(facts.columns)), free.left)
-    return joint_test(without, np.pad(contrast, ((0, 0), (0, int(facts.ordered)))))
+    return joint_test(
+        without,
+        np.pad(np.kron(np.eye(len(facts.columns)), free.left), ((0, 0), (0, int(facts.ordered)))),
+    )
 
 
 def standard_errors(table: FloatArray, covariance: FloatArray) -> FloatArray:

@@ -312,18 +312,6 @@ class ScoreEquations:
         """Error variance of each released pair count, summed over cells if there are covariates."""
         return self.variance(names.PAIR_COUNTS) + 2.0 * self.variance(names.WINS)
 
-    def _moves(self, b: FloatArray, terms: Sequence[NoiseTerm]) -> Iterator[tuple[NoiseTerm, Map]]:
-        """Yield terms with their M at coefficients b, shape (p, k)."""
-        mean = None
-        for term in terms:
-            moved = term.scores
-            if term.counts is not None:
-                # the noise is symmetric, so the overall sign of counts alone does not matter
-                mean = self.mean_scores(b).T if mean is None else mean
-                through = reduce(matmul, term.counts, mean)
-                moved = through if moved is None else moved - through
-            yield term, moved
-
     def noise_covariance(
         self, b: FloatArray, terms: Sequence[NoiseTerm] | None = None
     ) -> FloatArray:
@@ -334,7 +322,7 @@ class ScoreEquations:
         if terms is None:
             terms = [term for term in self.terms.values() if not term.beside]
         covariance = np.zeros((len(b), len(b)))
-        for term, moved in self._moves(b, terms):
+        for term, moved in _moves(self, b, terms):
             gram = (
                 product(moved, moved.T) if isinstance(moved, np.ndarray) else dense(moved @ moved.T)
             )
@@ -357,7 +345,7 @@ class ScoreEquations:
         """
         place = np.argsort(np.argsort(fit[: self.items], kind="stable"))
         errors = np.zeros((draws, len(b)))
-        for term, moved in self._moves(b, terms):
+        for term, moved in _moves(self, b, terms):
             lattice = term.step * moved.T
             for row in term.vectors.T:
                 # one vector at a time keeps memory independent of their number
@@ -380,6 +368,21 @@ class ScoreEquations:
             if term.counts is not None and part != names.GROUP_ANSWERS:
                 noise += term.variance * (dense(reduce(matmul, term.counts, rows)) ** 2).sum(axis=1)
         return noise
+
+
+def _moves(
+    facts: ScoreEquations, b: FloatArray, terms: Sequence[NoiseTerm]
+) -> Iterator[tuple[NoiseTerm, Map]]:
+    """Yield terms with their M at coefficients b, shape (p, k)."""
+    mean = None
+    for term in terms:
+        moved = term.scores
+        if term.counts is not None:
+            # the noise is symmetric, so the overall sign of counts alone does not matter
+            mean = facts.mean_scores(b).T if mean is None else mean
+            through = reduce(matmul, term.counts, mean)
+            moved = through if moved is None else moved - through
+        yield term, moved
 
 
 def scores_by_pattern(facts: ScoreEquations, b: FloatArray) -> FloatArray:
@@ -483,9 +486,10 @@ def _counts_by_cell(release: Release) -> dict[str, Any]:
     )
     if "surplus" in counts:
         counts["surplus"] = np.kron(share, counts["surplus"])
-        by_pair = kron(share[:, None], eye_array(len(pairs.count)), format="csr")
         terms[names.PAIR_COUNTS] = replace(
-            counts["terms"][names.PAIR_COUNTS], counts=(by_pair,), beside=True
+            counts["terms"][names.PAIR_COUNTS],
+            counts=(kron(share[:, None], eye_array(len(pairs.count)), format="csr"),),
+            beside=True,
         )
     if cells > 1:
         # one more answer in a cell moves shares of all comparisons from the other cells to it
@@ -530,8 +534,14 @@ def _by_item(release: Release, noise: NetDistribution, step: float, blocks: int)
     if covariates is None:
         scores = kron(np.full((1, blocks), 0.5), eye_array(m), format="csr")
         return NoiseTerm(noise, step, blocks * m, scores, items=place)
-    scores = 0.5 * item_basis(covariates, m).T
-    return NoiseTerm(noise, step, m, scores, items=place, vectors=covariates.weights.T)
+    return NoiseTerm(
+        noise,
+        step,
+        m,
+        0.5 * item_basis(covariates, m).T,
+        items=place,
+        vectors=covariates.weights.T,
+    )
 
 
 def _equations(

@@ -278,8 +278,9 @@ def display(design: Design) -> FloatArray:
         return worth_map(design, [{}])
     lengths = np.linalg.norm(covariates.item_matrix, axis=0)
     block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, len(design.items))
-    columns = np.kron(np.eye(len(covariates.columns)), block)
-    table = block_diag(columns, np.eye(int(covariates.ordered)))
+    table = block_diag(
+        np.kron(np.eye(len(covariates.columns)), block), np.eye(int(covariates.ordered))
+    )
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 

@@ -255,8 +255,11 @@ def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
     part = release.parts[names.SIDES]
     assert part.distribution is not None
     won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
-    variance = equivalent_variance(part.distribution, part.values.size)
-    return won, lost, part.step**2 * 2.0 * variance
+    return (
+        won,
+        lost,
+        part.step**2 * 2.0 * equivalent_variance(part.distribution, part.values.size),
+    )
 
 
 def _places(release: Release) -> IntArray:
