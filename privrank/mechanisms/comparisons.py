@@ -40,8 +40,7 @@ from privrank.mechanisms.tallies import (
 )
 from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
-from privrank.privacy.draws import draw_permutation
-from privrank.privacy.noise import draw_cells
+from privrank.privacy.noise import draw_cells, draw_permutation
 from privrank.release import names
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard

@@ -369,7 +369,7 @@ class Ledger:
         References
         ----------
         Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; epsilon is computed by
-        :func:`privrank.privacy.gaussian.zcdp_epsilon`.
+        :func:`privrank.privacy.accounting.zcdp_epsilon`.
 
         Examples
         --------

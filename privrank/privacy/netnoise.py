@@ -29,7 +29,7 @@ from typing import Literal
 
 import numpy as np
 
-from privrank.privacy.gaussian import integer_scale
+from privrank.privacy.accounting import integer_scale
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import (
     LARGEST,
@@ -211,7 +211,7 @@ def net_noise(
     and zero-sum Laplace noise, h is L times half the l1 sensitivity, 2 min(rows, cut). For
     permutohedron noise, u lies in half of `net_permutohedra` times the permutohedron, and the
     fineness is such that L times that half is the integer h. All are calibrated at 2 h. For
-    Gaussian noise see :func:`privrank.privacy.gaussian.integer_scale`.
+    Gaussian noise see :func:`privrank.privacy.accounting.integer_scale`.
     """
     least = _FINE_TIES * (sensitivity.items - 1) if ties else 1
     noise = _calibrated(sensitivity, name, epsilon, delta, least)
@@ -384,7 +384,7 @@ def cell_noise(
     -----
     **Privacy.** Discrete Laplace noise of scale l1 / epsilon is epsilon-private for a statistic
     that one unit moves by l1 (:class:`privrank.privacy.noise.DiscreteLaplace`). Gaussian noise has
-    the delta of :func:`privrank.privacy.gaussian.integer_delta` at the distance l2. The number of
+    the delta of :func:`privrank.privacy.accounting.integer_delta` at the distance l2. The number of
     coordinates is at most twice the number of cells of a table, because a unit that moves to
     another group changes two tables. `sensitivity` gives the distances.
     """

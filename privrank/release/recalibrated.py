@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from privrank.privacy.gaussian import integer_scale, lattice_scale
+from privrank.privacy.accounting import integer_scale, lattice_scale
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.netnoise import NoiseName, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

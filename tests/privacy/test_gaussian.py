@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privrank.privacy.gaussian import (
+from privrank.privacy.accounting import (
     gaussian_delta,
     gaussian_scale,
     lattice_delta,

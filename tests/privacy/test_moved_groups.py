@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 import privrank as pr
 from privrank.hypotheses.tails import radii_up_to
 from privrank.privacy import netnoise
-from privrank.privacy.gaussian import integer_delta
+from privrank.privacy.accounting import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise
 from privrank.privacy.sensitivity import UnitSensitivity

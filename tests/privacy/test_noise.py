@@ -10,12 +10,12 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2, chisquare
 
-from privrank.privacy.draws import draw_permutation
 from privrank.privacy.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     draw_below,
     draw_cells,
+    draw_permutation,
     source_of,
 )
 
