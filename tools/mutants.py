@@ -48,7 +48,7 @@ AREAS = {
     "contributions": "mechanisms/tallies encode/clusters mechanisms/samples",
     "statistics": (
         "mechanisms/capped mechanisms/categories mechanisms/closeness mechanisms/comparisons "
-        "mechanisms/departures mechanisms/permutation mechanisms/ranknorms"
+        "mechanisms/permutation mechanisms/ranknorms"
     ),
     "encoders": (
         "encode/coding encode/comparisonforms encode/comparisons encode/encoded encode/frames "

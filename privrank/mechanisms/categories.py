@@ -120,11 +120,11 @@ class ExpectedCounts:
         1024 n, with a relative error of 1024 n below 10^-15), so the floors differ by at most 1025.
         The bound 1026 leaves one more.
         """
-        signs = signs_of_orders(_items_of(self.p))
+        m = next(m for m in range(2, MAX_ITEMS + 1) if math.factorial(m) == len(self.p))
+        signs = signs_of_orders(m)
         mean = np.asarray(self.p, dtype=np.float64) / math.fsum(self.p)
         deviation = counts @ signs - self.n * (mean @ signs)
-        norm = math.sqrt(float(deviation @ deviation) / signs.shape[1])
-        return math.floor(GRID / 2 * norm)
+        return math.floor(GRID / 2 * math.sqrt(float(deviation @ deviation) / signs.shape[1]))
 
     def sizes(self) -> tuple[int, ...]:
         """Return what names the public draws: n, the number of categories, a fingerprint of p."""
@@ -223,11 +223,6 @@ def distance_from_null(n: int, p: Probabilities) -> Statistic:
     return Statistic(
         "total variation distance", step, sensitivity, value, null, blind, None, distance=True
     )
-
-
-def _items_of(p: Probabilities) -> int:
-    """Return the m of which these are probabilities of all m! rankings."""
-    return next(m for m in range(2, MAX_ITEMS + 1) if math.factorial(m) == len(p))
 
 
 def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:

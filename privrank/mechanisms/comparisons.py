@@ -95,8 +95,7 @@ def release_comparisons(
     each (:mod:`privrank.privacy.netnoise`).
     """
     design = encoded.design
-    exact = math.isinf(plan.epsilon)
-    if exact and (budget is None or math.isinf(budget.epsilon)):
+    if math.isinf(plan.epsilon) and (budget is None or math.isinf(budget.epsilon)):
         # a disconnected graph is refused before epsilon is spent; a finite budget refuses every
         # such run
         encoded = sample_rows(encoded, rng)
@@ -104,9 +103,7 @@ def release_comparisons(
             encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
         )
 
-    def drawn() -> Drawn:
-        return _drawn(sample_rows(encoded, rng), plan, link, solver, reader, rng)
-
+    drawn = partial(_drawn, encoded, plan, link, solver, reader, rng)
     return spend_and_release(plan, design, drawn, budget=budget, rng=rng, link=link)
 
 
@@ -114,15 +111,13 @@ def _drawn(
     encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
     """Draw the parts of the first stage of a plan, and prepare the second stage."""
+    encoded = sample_rows(encoded, rng)
     items = len(encoded.design.items)
-    exact = math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    later = [name for name in SECOND_STAGE if name in plan.parts]
-    moments = {*names.MOMENTS, *names.TIE_MOMENTS, names.BY_PAIR}
-    for name in sorted(plan.parts.keys() - {names.WORTHS, *later, *moments}):
-        if name == names.WINS and exact:
+    for name in sorted(plan.parts.keys() & STATISTICS.keys()):
+        if name == names.WINS and math.isinf(plan.epsilon):
             values[name] = observed_wins(encoded).ravel()
             continue
         counts = STATISTICS[name](encoded)
@@ -131,6 +126,7 @@ def _drawn(
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if names.MOMENTS[0] in plan.parts:
         values |= observed_moments(encoded)
+    later = [name for name in SECOND_STAGE if name in plan.parts]
 
     def second_stage(first: Release) -> Release:
         for name in later:
@@ -189,7 +185,6 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so both stages compose.
     """
-    part = release.plan.parts[names.DEPENDENCE]
     findings = dict(release.found)
     pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
     varied = release.design.varied
@@ -212,8 +207,8 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
         findings[names.CEILING] = float(directions.others * contrasts.ceiling)
         if release.design.davidson:
             findings[names.TIE_FLOOR] = float(contrasts.tie_floor)
-    values = {**release.values, names.DEPENDENCE: draw(part, exact, rng)}
-    return replace(release, values=values, found=findings)
+    drawn = draw(release.plan.parts[names.DEPENDENCE], exact, rng)
+    return replace(release, values={**release.values, names.DEPENDENCE: drawn}, found=findings)
 
 
 SECOND_STAGE: dict[str, Callable[[Encoded, Release, Rng], Release]] = {
@@ -235,8 +230,8 @@ def _observed(encoded: Encoded, *, always: bool) -> Design:
     check_connected(pairs, design.items)
     if design.covariates is None:
         return replace(design, pairs=pairs)
-    described = replace(design.covariates, units=units(encoded))
-    design = replace(design, pairs=pairs, covariates=described)
+    covariates = replace(design.covariates, units=units(encoded))
+    design = replace(design, pairs=pairs, covariates=covariates)
     check_identified(design)
     return design
 
@@ -340,7 +335,6 @@ def certified_worths(
     times degrees over gamma, which a refused ridge keeps far below 1. Ordinary noise needs one.
     """
     gamma = noise.gamma
-    far = loss.far
     # all numbers that depend on the size of the noise are fractions: no rounding until they are
     # small (first the gaps are narrowed, then the centre c is subtracted in whole grid steps)
     unit = Fraction(gamma) * Fraction(OUTPUT_STEP)
@@ -359,7 +353,7 @@ def certified_worths(
     # NEAREST, where the tolerance of the last fit is certified
     while True:
         error = linear.rounding(rest, moved, gamma)(fit.point)
-        radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
+        radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / loss.far
         centre = centre + _grid(fit.point)
         rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])
         offset = (centre[pairs.first] - centre[pairs.second]).astype(np.float64) * OUTPUT_STEP

@@ -520,42 +520,29 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     return replace(whole, simulated=None, coarse=None) if are_many(n, m) else whole
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """The null: `n` rankings from a Mallows model whose centre ranks the items as `center`."""
-
-    n: int
-    theta: float
-    center: tuple[int, ...]
-
-    @property
-    def m(self) -> int:
-        return len(self.center)
-
-    def sizes(self) -> tuple[int, ...]:
-        # relabelling the items changes no distribution, so the centre is no part of it
-        return self.n, self.m, table_key([self.theta])
-
-    def sample(self, rng: np.random.Generator) -> IntArray:
-        return Mallows.from_theta(self.m, self.theta, np.array(self.center)).rvs(self.n, rng)
-
-
-def _model(n: int, model: Mallows) -> _Model:
-    return _Model(n, model.theta, tuple(int(rank) for rank in model.center))
+def _sample(n: int, model: Mallows) -> NullSample:
+    """Return what draws n rankings from a model, under the name of the omnibus."""
+    # relabelling the items changes no distribution, so the centre is no part of the sizes
+    sizes = (n, len(model.items), table_key([model.theta]))
+    return NullSample("omnibus of a Mallows model", sizes, partial(model.rvs, n))
 
 
 def _statistic(
-    name: str, step: float, sensitivity: int, model: _Model, value: Value, blind_to: Blindness
+    name: str,
+    step: float,
+    sensitivity: int,
+    sample: NullSample,
+    value: Value,
+    blind_to: Blindness,
 ) -> Statistic:
-    # of two items the share of one order is all there is
-    blind = (blind_to,) if model.m > 2 else ()
     return Statistic(
         name,
         step,
         sensitivity,
         value,
-        null=partial(null_of, name, model.sizes(), value, model.sample),
-        blind_to=blind,
+        null=partial(null_of, name, sample.sizes, value, sample.draw),
+        # of two items the share of one order is all there is
+        blind_to=(blind_to,) if sample.sizes[1] > 2 else (),
         consistent=None,
     )
 
@@ -581,13 +568,13 @@ def _quantile(m: int, theta: float, level: float) -> int:
     return bisect_left(range(m * (m - 1) // 2), True, key=reached)
 
 
-def _distance(model: _Model, ranks: IntArray, order: Order) -> int:
+def _distance(n: int, model: Mallows, ranks: IntArray, order: Order) -> int:
     from privrank.kernels import rankings as kernels
 
-    low, high, mean = _window(model.m, model.theta)
+    low, high, mean = _window(len(model.items), model.theta)
     distances = kernels.kendall_to_center(ranks, np.array(model.center))
     total = int(np.clip(distances, low, high).sum())
-    return abs(GRID * total - round(GRID * model.n * mean)) // (high - low)
+    return abs(GRID * total - round(GRID * n * mean)) // (high - low)
 
 
 def clipped_distance(n: int, model: Mallows) -> Statistic:
@@ -609,14 +596,13 @@ def clipped_distance(n: int, model: Mallows) -> Statistic:
 
     **Null.** Monte Carlo over rankings from the model.
     """
-    known = _model(n, model)
-    low, high, _ = _window(known.m, known.theta)
+    low, high, _ = _window(len(model.items), model.theta)
     return _statistic(
         "clipped distance to the centre",
         (high - low) / n / GRID,
         GRID,
-        known,
-        partial(_distance, known),
+        _sample(n, model),
+        partial(_distance, n, model),
         "equal mean distance",
     )
 
@@ -653,8 +639,8 @@ def _squares(ranks: IntArray, theta: float) -> FloatArray:
 
 
 def _draw_square(rng: np.random.Generator, m: int, theta: float) -> int:
-    ranks = Mallows.from_theta(m, theta).rvs(1, rng)
-    return round(float(_squares(ranks, theta)[0]) * _SCORE)
+    square = _squares(Mallows.from_theta(m, theta).rvs(1, rng), theta)[0]
+    return round(float(square) * _SCORE)
 
 
 @cache
@@ -680,10 +666,10 @@ def _reach(m: int, theta: float) -> float:
     return min(2.0, 2 * radius, math.sqrt(2 * (radius**2 + variance)))
 
 
-def _kernel(model: _Model, ranks: IntArray, order: Order) -> int:
+def _kernel(model: Mallows, ranks: IntArray, order: Order) -> int:
     from privrank.kernels import rankings as kernels
 
-    m = model.m
+    m = len(model.items)
     theta = model.theta
     reach = _reach(m, theta)
     # columns in the order of the centre
@@ -729,18 +715,18 @@ def clipped_kernel(n: int, model: Mallows) -> Statistic:
 
     **Null.** Monte Carlo over rankings from the model.
     """
-    known = _model(n, model)
-    if known.m > MAX_PAIRED:
+    m = len(model.items)
+    if m > MAX_PAIRED:
         raise ValueError(
-            f"the clipped sign vector is for at most {MAX_PAIRED} items, got {known.m}: use the "
+            f"the clipped sign vector is for at most {MAX_PAIRED} items, got {m}: use the "
             f"distance to the centre."
         )
     return _statistic(
         "clipped Kendall norm from the null",
-        _reach(known.m, known.theta) / n / GRID,
+        _reach(m, model.theta) / n / GRID,
         GRID + ALLOWANCE,
-        known,
-        partial(_kernel, known),
+        _sample(n, model),
+        partial(_kernel, model),
         "dispersion",
     )
 
@@ -758,11 +744,9 @@ def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
     distance = clipped_distance(n, model)
     if len(model.items) > MAX_PAIRED:
         return distance
-    known = _model(n, model)
-    name = "omnibus of a Mallows model"
     return omnibus(
-        name,
-        NullSample(name, known.sizes(), known.sample),
+        "omnibus of a Mallows model",
+        _sample(n, model),
         tuple(OmnibusPart(one.value, 0.025) for one in (clipped_kernel(n, model), distance)),
         GRID + ALLOWANCE,
         xi,

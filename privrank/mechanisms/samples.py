@@ -61,7 +61,6 @@ from privrank.util.arrays import (
 )
 from privrank.util.checks import Rng
 
-Draw = Callable[[IntArray], IntArray]
 Found = tuple[dict[str, IntArray], dict[str, float]]
 """Values that are released, and facts about how they were found in them."""
 
@@ -148,13 +147,14 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     (:class:`privrank.hypotheses.statistic.Statistic`).
     """
     drawn = encoded._people
-    many = len(encoded.sample.items)
     if drawn is None:
         return encoded
     if encoded.sample.unit == "respondent" and encoded.sample.max_rows > 1:
         drawn = drawn.then(partial(_drawn, key=draw_key(rng)))
     if encoded.sample.kind == "choices" and not apart:
-        rows = drawn.total(lambda part: np.bincount(part.cells[:, 0], minlength=many))
+        rows = drawn.total(
+            lambda part: np.bincount(part.cells[:, 0], minlength=len(encoded.sample.items))
+        )
     else:
         names, cells = drawn.total(
             lambda part: [part.name, part.cells],
@@ -221,13 +221,20 @@ def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     probabilities of all m! orders. If no order that agrees has a positive probability, all are
     equally likely, because such a ranking has probability 0 for every draw.
     """
-    m = codes.shape[1]
-    if null.probabilities:
-        p = np.asarray(null.probabilities)
-        return _in_blocks(codes, math.factorial(m), lambda part: _chosen(part, p, rng))
-    if null.center:
-        return _in_blocks(codes, m, lambda part: _inserted(part, null, rng))
-    return _in_blocks(codes, m, lambda part: _of_uniform(part, rng))
+    n, m = codes.shape
+    p = np.asarray(null.probabilities)
+    ranks = np.empty((n, m), dtype=np.int64)
+    for rows in batches(n, math.factorial(m) if null.probabilities else m):
+        part = codes[rows]
+        if null.probabilities:
+            ranks[rows] = _chosen(part, p, rng)
+        elif null.center:
+            ranks[rows] = _inserted(part, null, rng)
+        else:
+            order = draw_orders(len(part), m, rng)
+            known = np.where(part > 0, part / 2, np.nan)
+            ranks[rows] = complete_ranks(known, order, anywhere=True)
+    return ranks
 
 
 def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
@@ -246,18 +253,6 @@ def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
         for part in encoded._parts
     ]
     return EncodedGroups(encoded.sample, parts, encoded._partners)
-
-
-def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:
-    ranks = np.empty(codes.shape, dtype=np.int64)
-    for rows in batches(len(codes), width):
-        ranks[rows] = draw(codes[rows])
-    return ranks
-
-
-def _of_uniform(codes: IntArray, rng: Rng) -> IntArray:
-    order = draw_orders(len(codes), codes.shape[1], rng)
-    return complete_ranks(np.where(codes > 0, codes / 2, np.nan), order, anywhere=True)
 
 
 def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
@@ -342,9 +337,8 @@ def release_aggregation(
         tie_break = draw_permutation(len(sample.items), rng)
         steps = int(plan.number("steps"))
         votes = _votes(encoded, steps)
-        draws = find or consensus_in
-        values, findings = draws(plan, votes, sample.nobs * steps, tie_break, rng)
-        return Drawn(values, tie_break, findings)
+        found = (find or consensus_in)(plan, votes, sample.nobs * steps, tie_break, rng)
+        return Drawn(found[0], tie_break, found[1])
 
     return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
 
@@ -377,8 +371,8 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
     count = half_votes if encoded.partial else pair_count_values
     if encoded._people is None:
         return count(encoded._rows)
-    whole = steps // 2 if encoded.partial else steps
-    return encoded._people.total(partial(_votes_of, count=count, steps=whole))
+    steps //= 2 if encoded.partial else 1
+    return encoded._people.total(partial(_votes_of, count=count, steps=steps))
 
 
 def _votes_of(part: SampleBlock, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:

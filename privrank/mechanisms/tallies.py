@@ -173,10 +173,10 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
     runs = linear.edge_runs(encoded.design, observed_pairs(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
     ties = encoded.design.davidson
-    named = MOMENTS + TIE_MOMENTS * ties
-    moments = partial(_second_moments, codes=codes, runs=runs, ties=ties)
-    values = dict(zip(named, answers_of(encoded).total(moments), strict=True))
-    return values | {BY_PAIR: answers_of(encoded).total(partial(_answers_by_pair, codes=codes))}
+    parts = answers_of(encoded)
+    moments = parts.total(partial(_second_moments, codes=codes, runs=runs, ties=ties))
+    answers = parts.total(partial(_answers_by_pair, codes=codes))
+    return dict(zip(MOMENTS + TIE_MOMENTS * ties, moments, strict=True)) | {BY_PAIR: answers}
 
 
 def _answers_by_pair(part: RespondentBlock, codes: IntArray) -> IntArray:
@@ -262,15 +262,13 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     if not encoded._loose:
         return encoded
     design = encoded.design
-    pairs = encoded._pairs
-    bound = partial(
-        _bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng)
+    parts = answers_of(encoded).then(
+        partial(_bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng))
     )
-    parts = answers_of(encoded).then(bound)
-    codes = _codes(encoded)
-    count, net = parts.total(partial(_counted, codes=codes))
+    count, net = parts.total(partial(_counted, codes=_codes(encoded)))
     ties = parts.total(lambda part: part.tied.sum(keepdims=True))
-    return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units, _ties=ties)
+    pairs = (*encoded._pairs[:2], count, net)
+    return Encoded(design, pairs, parts, encoded._units, _ties=ties)
 
 
 def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> RespondentBlock:
@@ -279,17 +277,14 @@ def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> Re
     size = part.count
     # first one answer of each pair, then as many as the bound allows of what is left
     if distinct:
-        size = draw_rows(_cell(part), size, 1, (names, part.pair), key)
+        # a number for the respondent and the pair of each entry, in ascending order
+        steps = (np.diff(column, prepend=-1) != 0 for column in (part.person, part.pair))
+        cell = np.cumsum(np.logical_or(*steps))
+        size = draw_rows(cell, size, 1, (names, part.pair), key)
     size = draw_rows(part.person, size, most, (names, np.full_like(names, 2**64 - 1)), key)
     some = np.flatnonzero(size)
     rows = part.person[some], part.pair[some], part.sign[some]
     return RespondentBlock(part.name, *rows, size[some].astype(part.size.dtype))
-
-
-def _cell(part: RespondentBlock) -> IntArray:
-    """Return a number for the respondent and the pair of each entry, in ascending order."""
-    steps = (np.diff(column, prepend=-1) != 0 for column in (part.person, part.pair))
-    return np.cumsum(np.logical_or(*steps))
 
 
 def _counted(part: RespondentBlock, codes: IntArray) -> IntArray:
@@ -346,8 +341,7 @@ def round_expected(
 
     Expected answers are zero if nothing is subtracted.
     """
-    m = len(design.items)
-    none = np.zeros((m, m), dtype=np.int64)
+    none = np.zeros((len(design.items), len(design.items)), dtype=np.int64)
     if expected is None or not np.isfinite(expected).all():
         return Expected(none, ties=none if design.davidson else None)
     room = 2.0**23 / (np.sqrt(design.nobs) * design.sensitivity.effective_rows)
@@ -420,8 +414,8 @@ def round_directions(
     # the value of Q under independent answers, in the units of whole weights; never below 1e-6 of
     # the largest square, because a scale must exist
     squares = [int(far) ** 2 for far in farthest]
-    independent = np.where(usable, directions.independent, 0.0)
-    units = np.maximum(factor**2 * independent / design.nobs, 1e-12)
+    units = np.where(usable, directions.independent, 0.0)
+    units = np.maximum(factor**2 * units / design.nobs, 1e-12)
     units = np.maximum(units, [1e-6 * square for square in squares])
     floor = 1.0
     if expected.ties is not None and len(squares) > 1:
@@ -457,15 +451,10 @@ def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> Int
         order = np.sort(items, axis=2)
         every = order @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
         return np.asarray(np.minimum(expected.farthest * every, rows * widest))
-    first, second = np.triu_indices(m, 1)
-    size = expected.steps + np.abs(expected.answers[first, second])
-    out = np.zeros(weights.shape[:2], dtype=np.int64)
-    for block in batches(len(weights), len(first) * weights.shape[1], _BLOCK):
-        here = items[block]
-        apart = size * np.abs(here[:, :, first] - here[:, :, second])
-        largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
-        out[block] = largest.sum(axis=2)
-    return np.asarray(out + rows * expected.farthest * named)
+    # one by one, as among answers that may be ties, with no weight on a tie
+    untied = np.concatenate((items, np.zeros_like(weights[:, :, -1:])), axis=2)
+    reached = _farthest_with_ties(design, untied, expected, np.zeros_like(expected.answers))
+    return reached + rows * expected.farthest * named
 
 
 def _farthest_with_ties(

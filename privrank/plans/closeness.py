@@ -192,7 +192,7 @@ def _distance(method: str, sample: Sample) -> Comparison:
     Notes
     -----
     **Privacy.** The sensitivities are proved in `privrank.mechanisms.permutation` (of
-    two groups, and of the largest pair) and `privrank.mechanisms.departures` (all else;
+    two groups, and of the largest pair) and `privrank.mechanisms.closeness` (all else;
     an omnibus has sensitivity 1).
 
     The default for two groups is their distance; with more than six categories it is the omnibus

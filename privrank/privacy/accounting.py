@@ -188,8 +188,10 @@ class Account:
 
     def _total(self, lines: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
         """Return the exact sums of epsilons and of deltas."""
-        epsilon = sum((_exact(line.epsilon) for line in lines), Fraction(0))
-        return epsilon, sum((_exact(line.delta) for line in lines), Fraction(0))
+        return (
+            sum((_exact(line.epsilon) for line in lines), Fraction(0)),
+            sum((_exact(line.delta) for line in lines), Fraction(0)),
+        )
 
     def _sums(self, lines: tuple[Spending, ...]) -> tuple[Fraction | float, Fraction | float]:
         """Return the two limited sums; an unknown rho is infinite."""
@@ -442,11 +444,11 @@ def integer_scale(
     continuous = gaussian_scale(epsilon, delta, sensitivity)
     least = _least_ratio(coordinates) * sensitivity
     fineness = 2 ** max(0, math.ceil(math.log2(max(least, _FINE_SCALE) / continuous)))
-
-    def private(scale: float) -> bool:
-        return integer_delta(scale, epsilon, sensitivity, coordinates, fineness) <= delta
-
-    return _smallest(private, max(least, 0.5 * fineness * continuous)), fineness
+    scale = _smallest(
+        lambda scale: integer_delta(scale, epsilon, sensitivity, coordinates, fineness) <= delta,
+        max(least, 0.5 * fineness * continuous),
+    )
+    return scale, fineness
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

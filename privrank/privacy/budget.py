@@ -86,15 +86,6 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def check_budget(budget: object) -> None:
-    """Refuse objects other than None and a :class:`Ledger`."""
-    if budget is not None and not isinstance(budget, Ledger):
-        raise TypeError(
-            f"budget must be a privrank.Budget or None, got {type(budget).__name__}. Make one with "
-            f"privrank.Budget(epsilon=...)."
-        )
-
-
 class BudgetExceeded(Exception):
     """Raised when a fit would exceed the privacy budget.
 
@@ -138,20 +129,6 @@ def _checked_path(path: object) -> str:
             f"the file to the path."
         )
     return place
-
-
-def _check_split(survey: BudgetTerms) -> None:
-    """Refuse a `pure` part above epsilon, or whose remainder cannot be spent."""
-    if survey.rest < 0:
-        raise ValueError(
-            f"pure={survey.pure:g} must be at most epsilon={survey.epsilon:g}, because it is a "
-            f"part of epsilon."
-        )
-    if survey.pure is not None and survey.delta == 0:
-        raise ValueError(
-            "pure= leaves the rest of epsilon to fits with a delta, which need a delta of the "
-            "budget. Give delta=, for example 1e-6, or leave pure= out."
-        )
 
 
 class Ledger:
@@ -248,9 +225,17 @@ class Ledger:
             )
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
-            facts = {"label": stem, "delta": 0.0, "unit": "row"} | given
-            survey = BudgetTerms(**facts)
-            _check_split(survey)
+            survey = BudgetTerms(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
+            if survey.rest < 0:
+                raise ValueError(
+                    f"pure={survey.pure:g} must be at most epsilon={survey.epsilon:g}, because it "
+                    f"is a part of epsilon."
+                )
+            if survey.pure is not None and survey.delta == 0:
+                raise ValueError(
+                    "pure= leaves the rest of epsilon to fits with a delta, which need a delta of "
+                    "the budget. Give delta=, for example 1e-6, or leave pure= out."
+                )
             self._make(survey)
         # the call that made the ledger fixed its terms; later calls may repeat, never change them
         self._survey = self._read_all().survey

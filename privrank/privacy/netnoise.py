@@ -213,16 +213,6 @@ def net_noise(
     fineness is such that L times that half is the integer h. All are calibrated at 2 h. For
     Gaussian noise see :func:`privrank.privacy.accounting.integer_scale`.
     """
-    least = _FINE_TIES * (sensitivity.items - 1) if ties else 1
-    noise = _calibrated(sensitivity, name, epsilon, delta, least)
-    if noise.sensitivity % 2:
-        raise AssertionError(f"the steps of one unit's net are not whole: {noise!r}")
-    return noise
-
-
-def _calibrated(
-    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float, least: int
-) -> PartNoise:
     m = sensitivity.items
     if m > MAX_ITEMS.get(name, m):
         raise ValueError(
@@ -243,6 +233,7 @@ def _calibrated(
     if name == "zero-sum-laplace":
         return _zero_sum(m, sensitivity.net_l1, epsilon)
     # one unit's net is half of the change, and must be an integer number of steps
+    least = _FINE_TIES * (m - 1) if ties else 1
     single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single, least)
     steps = 2 * int(body.fineness * single)
@@ -393,8 +384,7 @@ def cell_noise(
         return PartNoise(DiscreteLaplace.calibrate(l1, epsilon), l1)
     # Gaussian: certified for the cells of two tables, because a unit may change its group
     l2 = sensitivity.win_matrix_l2(ties=ties)
-    cells = sensitivity.items * (sensitivity.items - 1)
-    scale, fine = integer_scale(epsilon, delta, l2, 2 * cells)
+    scale, fine = integer_scale(epsilon, delta, l2, 4 * sensitivity.pairs)
     steps = (2 if ties else 1) * (1 if sensitivity.distinct else sensitivity.rows)
     rho = 0.5 * (fine * l2 / scale) ** 2
     return PartNoise(DiscreteGaussian(scale), fine * steps, fine, rho, name)
@@ -409,8 +399,8 @@ def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.pair_counts_l1` in l1 and each by at most
     `pair_counts_linf`, to which :func:`_least_noise` is calibrated.
     """
-    moved = sensitivity.pair_counts_l1, sensitivity.pair_counts_linf
-    return _least_noise(sensitivity.pairs, *moved, epsilon)
+    l1 = sensitivity.pair_counts_l1
+    return _least_noise(sensitivity.pairs, l1, sensitivity.pair_counts_linf, epsilon)
 
 
 def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
@@ -422,8 +412,8 @@ def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.item_counts_l1` in l1 and each by at most
     `item_counts_linf`, to which :func:`_least_noise` is calibrated.
     """
-    moved = sensitivity.item_counts_l1, sensitivity.item_counts_linf
-    return _least_noise(sensitivity.items, *moved, epsilon)
+    l1 = sensitivity.item_counts_l1
+    return _least_noise(sensitivity.items, l1, sensitivity.item_counts_linf, epsilon)
 
 
 def _least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:

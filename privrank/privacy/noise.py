@@ -54,13 +54,6 @@ LARGEST_SHUFFLE = 2**16
 """Largest size of the permutations that `draw_shuffles` can draw."""
 
 
-def source_of(rng: Rng, epsilon: float) -> NoiseSource:
-    """Return the source of the noise of a fit."""
-    if math.isinf(epsilon):
-        return "none"
-    return "secure" if rng is None else "seeded"
-
-
 @lru_cache(maxsize=1024)
 def _private_scale(sensitivity: int, target: float) -> float:
     """Return sensitivity / target, rounded up to a loss of at most `target`."""
@@ -77,8 +70,10 @@ def clipped_sum(values: IntArray, noise: Integers) -> IntArray:
     room = ends.max - LARGEST
     if noise.dtype != object and ((-room <= values) & (values <= room)).all():
         return values + noise
-    total = (int(value) + int(step) for value, step in zip(values.flat, noise.flat, strict=True))
-    inside = [min(max(number, ends.min), ends.max) for number in total]
+    inside = [
+        min(max(int(value) + int(step), ends.min), ends.max)
+        for value, step in zip(values.flat, noise.flat, strict=True)
+    ]
     return np.array(inside, dtype=np.int64).reshape(values.shape)
 
 

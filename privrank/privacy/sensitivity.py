@@ -124,10 +124,6 @@ class UnitSensitivity:
         """Largest number of comparisons of one unit, at most all distinct pairs."""
         return min(self.rows, self.pairs) if self.distinct else self.rows
 
-    @property
-    def _cut(self) -> int:
-        return self.items**2 // 4
-
     def _star(self, edges: int) -> int:
         """Return max |sum of `edges` distinct oriented edges|^2, or a bound.
 
@@ -154,8 +150,7 @@ class UnitSensitivity:
         to the other, which is also at most twice one net. A covariate between -1 and 1 can only
         shrink a net.
         """
-        sensitivity = min(self.effective_rows, self._cut) if self.distinct else self.rows
-        return 4 * sensitivity
+        return 4 * (min(self.rows, self.items**2 // 4) if self.distinct else self.rows)
 
     def sides_l1(self, *, ties: bool) -> int:
         """l1 sensitivity of wins and losses, in wins (half wins if `ties`).
@@ -328,8 +323,7 @@ class UnitSensitivity:
             return 0
         most = 1 if self.distinct else self.rows
         within = [min(self.rows, most * math.comb(q, 2)) for q in range(self.items + 1)]
-        both = zip(within, reversed(within), strict=True)
-        return 2 * max(inside + outside for inside, outside in both)
+        return 2 * max(map(sum, zip(within, reversed(within), strict=True)))
 
     @property
     def item_counts_linf(self) -> int:
@@ -375,7 +369,7 @@ class UnitSensitivity:
             return 2.0 * reversal * (self.net_l1 // 4)
         if not self.distinct:
             return 2.0 * self.rows * (reversal if self.items == 2 else 2.0 * slope)
-        cut = self._cut
+        cut = self.items**2 // 4
         rows = self.effective_rows
         # share edges only to the extent that the cut has fewer than 2 rows edges (kappa <= 2 G)
         shared = min(max(2 * rows - cut, 0), cut)
