@@ -86,7 +86,7 @@ def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     for rows in batches(draws, m**2):
         size = rows.stop - rows.start
         word = rng.integers(0, m, (size, m - 2))
-        points[rows] = tree_point(spanning_tree(word, m), rng.uniform(-1.0, 1.0, (size, m - 1)), 1)
+        points[rows] = tree_point(*spanning_tree(word, m), rng.uniform(-1.0, 1.0, (size, m - 1)), 1)
     return points
 
 

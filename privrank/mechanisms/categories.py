@@ -8,8 +8,6 @@ Throughout, n is the number of observations, at least 2, and p contains the null
 categories, in lexicographic order of their ranks.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -456,8 +454,9 @@ class _Omnibus:
 
     def vector(self, data: IntArray, order: Order = ()) -> IntArray:
         """Return the T_j of simulated data."""
-        values = [(part.simulated or part.value)(data, order) for part in self.parts]
-        return np.array(values, dtype=np.int64)
+        return np.array(
+            [(part.simulated or part.value)(data, order) for part in self.parts], dtype=np.int64
+        )
 
     def drawn(self, rng: np.random.Generator) -> IntArray:
         return self.vector(self.sample.draw(rng))

@@ -110,8 +110,6 @@ Phipson and Smyth (2010), https://doi.org/10.2202/1544-6115.1585; Kim and Schrab
 https://arxiv.org/abs/2310.19043; Acharya, Sun and Zhang (2018), https://arxiv.org/abs/1707.05128.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -332,11 +330,10 @@ def _measure(data: _Data, comparison: Comparison, sample: Sample, public: FloatA
         return lambda tables: apart(tables).sum(axis=1)
     if comparison.form == "cells":
         return lambda tables: omnibus_values(cell_parts(tables), public)
-    ranked = comparison.statistic in ("mallows", "kendall")
     parts = partial(
         parts_of_departures,
         sizes=np.array(sample.sizes),
-        diameter=DIAMETER[_kernel(comparison)] if ranked else 1.0,
+        diameter=1.0 if data.gram is None else DIAMETER[_kernel(comparison)],
     )
     return lambda tables: omnibus_values(parts(apart(tables)), public)
 
@@ -652,22 +649,18 @@ def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatAr
     return readonly_copy(parts, np.float64)
 
 
-def levels(groups: int, parts: int) -> tuple[float, ...]:
-    """Return the levels at which parts of `cell_parts`, or departures, enter an omnibus."""
-    if parts == 2:
-        return 0.025, 0.025
-    if parts == 1 + groups:
-        return _WHOLE, *[_EACH / groups] * groups
-    return 0.02, *[0.015 / groups] * (2 * groups)
-
-
 def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
     """Return the public q_j of an omnibus from draws of its parts, for noise of this scale.
 
-    q_j is the number that part j with its noise exceeds, under a reference distribution, with its
-    probability in `levels`.
+    q_j is the number that part j with its noise exceeds, under a reference distribution, with the
+    probability that is its level. Parts are those of `cell_parts`, or T and departures.
     """
-    pairs = zip(reference.T, levels(groups, reference.shape[1]), strict=True)
+    levels = [0.02, *[0.015 / groups] * (2 * groups)]
+    if reference.shape[1] == 2:
+        levels = [0.025, 0.025]
+    elif reference.shape[1] == 1 + groups:
+        levels = [_WHOLE, *[_EACH / groups] * groups]
+    pairs = zip(reference.T, levels, strict=True)
     return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
 
 

@@ -4,8 +4,6 @@ All noise was fixed from public numbers before (:mod:`privrank.plans.calibration
 objective perturbation, which minimise a loss with a random linear term, are at the end.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

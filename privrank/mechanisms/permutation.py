@@ -77,8 +77,6 @@ https://arxiv.org/abs/1707.05128; Jiao and Vert (2018),
 https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright, Jordan and Recht (2018), https://arxiv.org/abs/1603.08035.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -525,8 +523,6 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
     if scale == 0:
         return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
     reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
-    low = float(draws.min()) - reach
-    high = float(draws.max()) + reach
 
     def exceeded(q: float) -> bool:
         steps = (q - draws) / scale
@@ -536,4 +532,4 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
             tail *= 1.0 + 0.5 * np.abs(steps)
         return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
 
-    return bisect(exceeded, low, high, 60)[1]
+    return bisect(exceeded, float(draws.min()) - reach, float(draws.max()) + reach, 60)[1]

@@ -18,8 +18,6 @@ what the Borda norm is for.
 norm of the mean sign vector.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable
@@ -116,15 +114,11 @@ def borda_norm(n: int, m: int) -> Statistic:
         sensitivity=GRID + ALLOWANCE,
         value=value,
         null=partial(null_of, "capped borda norm", (n, m), drawn, _rankings(n, m)),
-        blind_to=_mean_ranks(m),
+        # of two items mean ranks are all there is
+        blind_to=("equal mean ranks",) if m > 2 else (),
         consistent=None,
         simulated=drawn,
     )
-
-
-def _mean_ranks(m: int) -> tuple[Blindness, ...]:
-    """Return what mean ranks leave out; of two items they are all there is."""
-    return ("equal mean ranks",) if m > 2 else ()
 
 
 def _capped(norm: Callable[[IntArray], float], step: float, ranks: IntArray, order: Order) -> int:
@@ -159,7 +153,8 @@ def plain_norm(n: int, m: int) -> Statistic:
         sensitivity=GRID,
         value=_plain,
         null=null,
-        blind_to=_mean_ranks(m),
+        # of two items mean ranks are all there is
+        blind_to=("equal mean ranks",) if m > 2 else (),
         consistent=None,
     )
 
@@ -377,8 +372,6 @@ class Limit:
 
 def _sum_of_squares(whole: IntArray) -> int:
     """Return the sum of squares of whole numbers, of any size."""
-    if len(whole) * int(np.abs(whole).max()) ** 2 < 2**63:
-        return int(whole @ whole)
     return sum(one * one for one in whole.tolist())
 
 

@@ -10,8 +10,6 @@ weight. Where partial rankings are allowed, L is twice as large. A ranking in wh
 tied, or one of them is left out and nothing else is known, casts half of its steps for each.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Spend, then draw, then build the release: the steps of every mechanism."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

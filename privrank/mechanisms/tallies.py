@@ -18,8 +18,6 @@ If respondents compared different pairs, and the choice of pairs is random, nets
 answers minus their expectations under the fit (:class:`Expected`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -118,11 +116,6 @@ def group_answers(encoded: Encoded) -> IntArray:
     return sum_by(facts.cell[first // len(encoded.design.items)], count, facts.cells)
 
 
-def counts_by_pair(encoded: Encoded) -> IntArray:
-    """Return the comparisons of each pair, whatever the covariates are; sensitive."""
-    return sum_by(_pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs)
-
-
 def win_matrix(encoded: Encoded) -> IntArray:
     """Return the wins of each pair's first and second items, in halves if tied; sensitive."""
     _, _, count, net = encoded._pairs
@@ -144,7 +137,9 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
     ITEM_COUNTS: item_counts,
     NET: net_wins,
     ORDER_EFFECT: order_effect,
-    PAIR_COUNTS: counts_by_pair,
+    PAIR_COUNTS: lambda encoded: sum_by(
+        _pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs
+    ),
     SIDES: wins_and_losses,
     TIES: lambda encoded: encoded._ties,
     WINS: win_matrix,
@@ -182,9 +177,8 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
 def _answers_by_pair(part: RespondentBlock, codes: IntArray) -> IntArray:
     """Return wins minus losses of one part by compared pair, then answers other than ties."""
     place = np.searchsorted(codes, part.pair)
-    size = len(codes)
-    decided = part.count - part.tied
-    return np.concatenate([sum_by(place, values, size) for values in (part.net, decided)])
+    both = (part.net, part.count - part.tied)
+    return np.concatenate([sum_by(place, values, len(codes)) for values in both])
 
 
 def _second_moments(

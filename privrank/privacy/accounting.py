@@ -5,14 +5,12 @@ Composition is basic or zero-concentrated. For Gaussian noise epsilons are at le
 bound, and each scale is the private end of a bisection.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -91,7 +89,7 @@ class Spending:
     @classmethod
     def checked(
         cls, by: object, epsilon: object, delta: object, rho: object, released: str | None
-    ) -> Spending:
+    ) -> Self:
         """Return a line of the ledger after checking its numbers.
 
         If `rho` is None and `delta` is 0, rho is set to epsilon^2 / 2.

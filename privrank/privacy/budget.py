@@ -1,7 +1,5 @@
 """The privacy budget: an SQLite ledger that reserves before noise is drawn."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

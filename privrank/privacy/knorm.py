@@ -274,7 +274,7 @@ class PermutohedronNoise:
         word = draw_one_each(np.full(max(m - 2, 0), m), rng)
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1
-        point = tree_point(spanning_tree(word, m), steps, radius)
+        point = tree_point(*spanning_tree(word, m), steps, radius)
         return clipped_sum(self.fineness * totals, np.asarray(turn * point))
 
 
@@ -293,35 +293,37 @@ def permutohedron_moment(items: int) -> float:
     return float(moment[items])
 
 
-def spanning_tree(word: IntArray, items: int) -> IntArray:
-    """Return the parents (root: item m - 1) in the trees with Pruefer words.
+def spanning_tree(word: IntArray, items: int) -> tuple[IntArray, IntArray]:
+    """Return the parents (root: item m - 1) in the trees with Pruefer words, and an order.
 
-    The last axis of `word` contains words of m - 2 items; the last axis of the result contains the
-    parents of items 0..m-2. The map is a bijection onto the spanning trees of the complete graph.
+    The last axis of `word` contains words of m - 2 items; the last axis of the results contains the
+    parents of items 0..m-2, and these items in an order in which each comes after its parent. The
+    map is a bijection onto the spanning trees of the complete graph.
     """
     shape = np.shape(word)[:-1]
     words = np.asarray(word, dtype=np.int64).reshape(math.prod(shape), items - 2)
     tree = np.arange(len(words))
     degree = np.ones((len(words), items), dtype=np.int64)
     np.add.at(degree, (tree[:, None], words), 1)
-    parent = np.empty((len(words), items - 1), dtype=np.int64)
+    parent, order = np.empty((2, len(words), items - 1), dtype=np.int64)
     for place in range(items - 1):
         # remove the leaf with the smallest number, which is never the last item
         leaf = np.argmax(degree == 1, axis=1)
         above = words[:, place] if place < items - 2 else np.full(len(words), items - 1)
         parent[tree, leaf] = above
+        order[:, -1 - place] = leaf
         degree[tree, leaf] = 0
         degree[tree, above] -= 1
-    return parent.reshape(*shape, items - 1)
+    return parent.reshape(*shape, items - 1), order.reshape(*shape, items - 1)
 
 
-def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
+def tree_point(parent: IntArray, order: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     """Return the point of `radius` times K with coordinates in a tree's tile.
 
-    The last axis of `parent` contains the parents of the items 0..m - 2 in a tree with root m - 1.
-    The last axis of `steps` contains the coordinates of the edges from these items to their
-    parents. For a lattice point, coordinates are integers in -radius..radius - 1; in general they
-    are numbers between -radius and radius. The entries of the point sum to 0.
+    `parent` and `order` are those of :func:`spanning_tree`, whose root is item m - 1. The last axis
+    of `steps` contains the coordinates of the edges from the other items to their parents. For a
+    lattice point, coordinates are integers in -radius..radius - 1; in general they are numbers
+    between -radius and radius. The entries of the point sum to 0.
 
     Notes
     -----
@@ -341,40 +343,25 @@ def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     point = np.zeros((len(parent), m), dtype=steps.dtype)
     point[:, :-1] += steps
     np.subtract.at(point, (tree[:, None], parent), steps)
-    # peak[a, b]: rank of the largest edge on the path from a to b; way: +1 if the path passes it
+    # peak[a, b]: rank of the largest edge on the path from a to b, positive if the path passes it
     # from its smaller to its larger item. Entries for an item that is not yet in the tree are
     # overwritten when the item is added.
-    peak = np.full((len(parent), m, m), -1)
-    way = np.zeros((len(parent), m, m), dtype=np.int64)
-    for child in _from_root(parent).T:
+    peak = np.zeros((len(parent), m, m), dtype=np.int64)
+    for child in order.reshape(-1, m - 1).T:
         above = parent[tree, child]
         edge = np.maximum(child, above) * m + np.minimum(child, above)
-        up = np.where(above < child, 1, -1)
-        larger = peak[tree, :, above] > edge[:, None]
-        highest = np.where(larger, peak[tree, :, above], edge[:, None])
-        passed = np.where(larger, way[tree, :, above], up[:, None])
-        peak[tree, :, child] = peak[tree, child] = highest
-        way[tree, :, child] = passed
-        way[tree, child] = -passed
-        peak[tree, child, child] = -1
+        passed = np.where(above < child, edge, -edge)[:, None]
+        before = peak[tree, :, above]
+        highest = np.where(np.abs(before) > edge[:, None], before, passed)
+        peak[tree, :, child] = highest
+        peak[tree, child] = -highest
+        peak[tree, child, child] = 0
     first, second = np.triu_indices(m, 1)
     own = second * m + first
-    sign = np.where(peak[:, first, second] > own, way[:, first, second], -1)
-    sign[peak[:, first, second] == own] = 0  # an edge of the tree
+    largest = peak[:, first, second]
+    sign = np.where(np.abs(largest) > own, np.sign(largest), -1)
+    sign[np.abs(largest) == own] = 0  # an edge of the tree
     ends = np.zeros((len(parent), m, m), dtype=np.int64)
     ends[:, first, second] = sign
     point += radius * (ends.sum(axis=2) - ends.sum(axis=1))
     return point.reshape(*shape, m)
-
-
-def _from_root(parent: IntArray) -> IntArray:
-    """Return for each tree an order of the items 0..m-2, each after its parent."""
-    root = parent.shape[1]
-    above = parent.copy()
-    depth = np.zeros_like(parent)
-    while (moving := above != root).any():
-        depth += moving
-        above = np.where(
-            moving, np.take_along_axis(parent, np.minimum(above, root - 1), axis=1), above
-        )
-    return np.argsort(depth, axis=1, kind="stable")

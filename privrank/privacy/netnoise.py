@@ -20,12 +20,10 @@ sensitivities below are even). For Gaussian noise, (u, v) is one vector with
 the noise is certified.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -103,7 +101,7 @@ class ZeroSumLaplace:
     scale: float
 
     @classmethod
-    def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> ZeroSumLaplace:
+    def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> Self:
         """Return the distribution with loss at most `epsilon` at an l1 sensitivity."""
         scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
         if scale > _LARGEST_SCALE:
@@ -213,6 +211,16 @@ def net_noise(
     fineness is such that L times that half is the integer h. All are calibrated at 2 h. For
     Gaussian noise see :func:`privrank.privacy.accounting.integer_scale`.
     """
+    least = _FINE_TIES * (sensitivity.items - 1) if ties else 1
+    noise = _calibrated(sensitivity, name, epsilon, delta, least)
+    if noise.sensitivity % 2:
+        raise AssertionError(f"the steps of one unit's net are not whole: {noise!r}")
+    return noise
+
+
+def _calibrated(
+    sensitivity: UnitSensitivity, name: NoiseName, epsilon: float, delta: float, least: int
+) -> PartNoise:
     m = sensitivity.items
     if m > MAX_ITEMS.get(name, m):
         raise ValueError(
@@ -233,7 +241,6 @@ def net_noise(
     if name == "zero-sum-laplace":
         return _zero_sum(m, sensitivity.net_l1, epsilon)
     # one unit's net is half of the change, and must be an integer number of steps
-    least = _FINE_TIES * (m - 1) if ties else 1
     single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single, least)
     steps = 2 * int(body.fineness * single)

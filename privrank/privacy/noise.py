@@ -16,8 +16,6 @@ the distributions are exact.
 **Other decisions** are the rows that are kept, orders and permutations. They use the same bits.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random
@@ -26,7 +24,7 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -227,7 +225,7 @@ class DiscreteLaplace:
     scale: float
 
     @classmethod
-    def calibrate(cls, sensitivity: int, epsilon: float) -> DiscreteLaplace:
+    def calibrate(cls, sensitivity: int, epsilon: float) -> Self:
         """Return the distribution with loss at most `epsilon` at this sensitivity.
 
         The scale is rounded up until the loss, an exact fraction, is at most the float just below

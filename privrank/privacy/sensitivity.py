@@ -19,8 +19,6 @@ References: the derivations follow Cai, Chakraborty and Wang (2023), Proposition
 constants.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
