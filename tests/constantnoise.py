@@ -20,8 +20,7 @@ import numpy as np
 
 from privrank.mechanisms import closeness
 from privrank.privacy import noise
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.published import agkm22
 from privrank.release import release
 

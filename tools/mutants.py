@@ -42,7 +42,7 @@ from mutations import Mutant, mutants_of  # noqa: E402
 SEED = 20261126
 BUILD, REASONS = ROOT / "build" / "mutants", Path(__file__).with_suffix(".json")
 AREAS = {
-    "noise": "privacy/noise privacy/knorm privacy/netnoise",
+    "noise": "privacy/noise privacy/knorm",
     "sensitivities": "privacy/sensitivity",
     "spending": "privacy/budget privacy/accounting mechanisms/spend",
     "contributions": "mechanisms/tallies encode/clusters mechanisms/samples",

@@ -25,8 +25,7 @@ from scipy.stats import beta, norm
 
 from privrank.btl import PrivateBTL
 from privrank.mechanisms import closeness, comparisons, samples
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.checks import PrivrankWarning
 

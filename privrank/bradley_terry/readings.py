@@ -37,7 +37,7 @@ from privrank.bradley_terry.losses import ScoreFunction, loss_bounds
 from privrank.bradley_terry.noiseterm import NoiseTerm
 from privrank.bradley_terry.paircounts import counts_by_cell, released_counts
 from privrank.distributions.links import LOGIT
-from privrank.privacy.netnoise import NetDistribution
+from privrank.privacy.knorm import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release

@@ -34,8 +34,15 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, gammainc, gammaincc, gammainccinv, gammaln, ndtr, ndtri
 
 from privrank.hypotheses.nulls import public_generator
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
-from privrank.privacy.netnoise import NetDistribution, ZeroSumLaplace
+from privrank.privacy.knorm import (
+    CubeNoise,
+    NetDistribution,
+    PermutohedronNoise,
+    Radius,
+    ZeroSumLaplace,
+    spanning_tree,
+    tree_point,
+)
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.arrays import FloatArray, batches
 from privrank.util.solvers import bisect

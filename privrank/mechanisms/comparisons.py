@@ -90,7 +90,7 @@ def release_comparisons(
     **Privacy.** The plan fixes the released parts and their noise (:func:`plan_comparisons`). Its
     epsilon is spent before a count is read. Then a secret draw omits rows beyond the bounds
     (:func:`privrank.mechanisms.tallies.sample_rows`). Groups of respondents have independent noise
-    each (:mod:`privrank.privacy.netnoise`).
+    each (:mod:`privrank.privacy.sensitivity`).
     """
     design = encoded.design
     if math.isinf(plan.epsilon) and (budget is None or math.isinf(budget.epsilon)):

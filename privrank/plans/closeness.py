@@ -29,8 +29,7 @@ import numpy as np
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, Distance
 from privrank.hypotheses.statistic import Blindness, Comparison
 from privrank.plans.samples import TEST, budget_shares
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC

@@ -1,4 +1,6 @@
-"""K-norm noise on integers: cubes (pair counts), permutohedra (Borda totals).
+"""Noise of integer vectors: K-norm noise, and Laplace noise that sums to zero.
+
+**K-norm noise** for cubes (pair counts) and permutohedra (Borda totals, net wins).
 
 Nested bodies B_0, B_1, ... of lattice points are defined such that one unit can move a point of B_k
 no further than into B_(k+s). A radius R is drawn with P(R = k) proportional to |B_k| exp(-rate k),
@@ -22,7 +24,15 @@ from functools import cache
 import numpy as np
 from scipy.special import gammaln
 
-from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
+from privrank.privacy.noise import (
+    LARGEST,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    clipped_sum,
+    draw_below,
+    draw_one_each,
+    geometric,
+)
 from privrank.util.arrays import AnyArray, IntArray, immutable
 from privrank.util.checks import Rng
 
@@ -36,6 +46,12 @@ _TAIL_BITS = 13
 _LARGEST_TABLE = 2**21
 _LARGEST_RADIUS = 2**29
 """Limits for which the weights add up to at most 2^62, and coordinates fit into 32 bits."""
+
+_MAX_PROPOSED = 2**16
+"""Largest number of random numbers proposed at a time."""
+
+_LARGEST_SCALE = 2.0**44
+"""Largest scale; larger noise would use most of the 64-bit range to which sums are clipped."""
 
 
 def step_rate(sensitivity: int, epsilon: float) -> float:
@@ -365,3 +381,92 @@ def tree_point(parent: IntArray, order: IntArray, steps: AnyArray, radius: int) 
     ends[:, first, second] = sign
     point += radius * (ends.sum(axis=2) - ends.sum(axis=1))
     return point.reshape(*shape, m)
+
+
+@immutable
+@dataclass(frozen=True, slots=True)
+class ZeroSumLaplace:
+    """P(x) proportional to exp(-|x|_1 / scale) on integer vectors with sum 0.
+
+    Parameters
+    ----------
+    items : int
+        Number of coordinates m, at least 2.
+    scale : float
+        Scale in lattice steps; 0 is no noise.
+
+    Notes
+    -----
+    **Privacy.** |x + d|_1 <= |x|_1 + |d|_1 for every x and every difference d of neighbours (and
+    for -d, because neighbours may be exchanged), so P(x) <= exp(|d|_1 / scale) P(x + d): both sides
+    have the same normaliser. The guarantee is pure and exact, because all arithmetic is on
+    integers. The loss |d|_1 / scale is attained at points x whose coordinates are large and have
+    the signs of d. The scale is calibrated in the same way as for discrete Laplace noise.
+
+    **Drawing.** Let y be m - 1 independent discrete Laplace variables, and let x be y followed by
+    minus their sum. Keep x with probability exp(-|sum y| / scale). Then x has probability
+    proportional to exp(-|y|_1 / scale) exp(-|sum y| / scale). The acceptance is exact: a geometric
+    variable with ratio exp(-1 / scale) is at least |sum y| with this probability. The number of
+    proposals depends only on the scale and m; about one in 1.8 sqrt(m) proposals is kept.
+
+    **Statistic.** These are independent discrete Laplace variables, conditional
+    on a sum of 0. Their characteristic function is phi(t) = (1 - q)^2 / (1 - 2 q cos t + q^2),
+    q = exp(-1 / scale). So the variance of one coordinate is the integral of -phi'' phi^(m-1)
+    divided by the integral of phi^m; integrating by parts, the former is the integral of
+    (m - 1) (phi' / phi)^2 phi^m. Substitute tan(t / 2) = c tan(s / 2) with c = tanh(1 / (2 scale)).
+    Then phi = cos^2(s / 2) + c^2 sin^2(s / 2), dt = c ds / phi and
+    (phi' / phi)^2 = sin^2 s / sinh^2(1 / scale), so the variance is (m - 1) / sinh^2(1 / scale)
+    times the mean of sin^2 s weighted by phi^(m-1). Both are trigonometric polynomials of degree at
+    most m + 1, whose means over more than m + 1 equally spaced points are exact. For large scales
+    the variance is (m - 1) (2 m - 1) / (m (m + 1)) scale^2. Independent noise has 2 scale^2, which
+    decreases by a factor of 1 - 1 / m if its mean is subtracted.
+    """
+
+    items: int
+    scale: float
+
+    @classmethod
+    def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> ZeroSumLaplace:
+        """Return the distribution with loss at most `epsilon` at an l1 sensitivity."""
+        scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
+        if scale > _LARGEST_SCALE:
+            raise ValueError(
+                f"epsilon is too small for this statistic, got {epsilon}: the noise scale would "
+                f"exceed 2^44 lattice steps. Use a larger epsilon."
+            )
+        return cls(items, scale)
+
+    @property
+    def variance(self) -> float:
+        """Variance of one coordinate, in squared lattice steps."""
+        if self.scale == 0:
+            return 0.0
+        # means over m + 2 equally spaced angles s, which are exact: see Statistic above
+        angle = 2.0 * math.pi * np.arange(self.items + 2) / (self.items + 2)
+        sine = np.sin(0.5 * angle) ** 2
+        phi = 1.0 - sine + math.tanh(0.5 / self.scale) ** 2 * sine
+        weight = phi ** (self.items - 1)
+        mean = float(np.sin(angle) ** 2 @ weight / weight.sum())
+        return (self.items - 1) / math.sinh(min(1.0 / self.scale, 300.0)) ** 2 * mean
+
+    def draw(self, values: IntArray, rng: Rng) -> IntArray:
+        """Return `values` plus one draw of noise, exact and secure or seeded."""
+        m = self.items
+        if values.shape != (m,):
+            raise ValueError(f"expected {m} values, got shape {values.shape}.")
+        if self.scale == 0:
+            return values.copy()
+        distribution = DiscreteLaplace(self.scale)
+        # about the number needed to keep one; each is kept with probability 0.55 / sqrt(m)
+        size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MAX_PROPOSED // m))
+        while True:
+            first = distribution.noise(size * (m - 1), rng).reshape(size, m - 1)
+            if first.dtype != object and np.abs(first).max() >= LARGEST // m:
+                first = first.astype(object)  # Python integers, whose sum cannot overflow
+            last = -first.sum(axis=1)
+            hits = np.flatnonzero(geometric(self.scale, size, rng) >= np.abs(last))
+            if len(hits):
+                return clipped_sum(values, np.append(first[hits[0]], last[hits[0]]))
+
+
+NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise

@@ -16,8 +16,7 @@ from privrank.privacy.accounting import (
     lattice_scale,
     zcdp_epsilon,
 )
-from privrank.privacy.netnoise import net_noise
-from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.privacy.sensitivity import UnitSensitivity, net_noise
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])
