@@ -366,5 +366,4 @@ def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
     edge = float((r / q[:, 0] + (w / (1 - q * w)) @ p).min())
     e = height - c * c * d * d / (2 * c)
     variance = float(p @ (e * e)) - float(p @ e) ** 2 - r / (2 * c * c)
-    margin = 2 * bias * float(p @ (t * d)) / edge
-    return margin, c * float(p @ d) ** 2 / math.sqrt(r), variance
+    return 2 * bias * float(p @ (t * d)) / edge, c * float(p @ d) ** 2 / math.sqrt(r), variance

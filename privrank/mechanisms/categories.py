@@ -469,8 +469,9 @@ class _Omnibus:
 @lru_cache(maxsize=256)
 def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
-    name = f"quantiles of the {whole.sample.label}"
-    table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
+    table = null_draws(
+        f"quantiles of the {whole.sample.label}", whole.sample.sizes, whole.drawn, whole.draws
+    )
     return readonly_copy(
         [
             math.ceil(noisy_quantile(draws, part.level, whole.scale))

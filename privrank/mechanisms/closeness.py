@@ -111,7 +111,7 @@ https://arxiv.org/abs/2310.19043; Acharya, Sun and Zhang (2018), https://arxiv.o
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -149,8 +149,7 @@ from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.arrays import FloatArray, IntArray, batches, orders_of, readonly_copy
-from privrank.util.checks import Rng
+from privrank.util.arrays import FloatArray, IntArray, Rng, batches, orders_of, readonly_copy
 
 Measure = Callable[[TableArray], FloatArray]
 
@@ -590,8 +589,7 @@ def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
     """
     table = _expected_table(size, total)
     last = len(table) - 1
-    inside = table[np.minimum(pooled, last)]
-    return np.asarray(inside * np.sqrt(np.maximum(pooled / last, 1.0)))
+    return np.asarray(table[np.minimum(pooled, last)] * np.sqrt(np.maximum(pooled / last, 1.0)))
 
 
 @lru_cache(maxsize=64)
@@ -619,7 +617,10 @@ def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
 def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
     """Return draws of `cell_parts`, or of the departures, of groups that choose uniformly."""
     statistic = cell_parts if cells else share_departures
-    drawn = np.concatenate(list(map(statistic, choice_tables(sizes, k))))
+    rng = public_generator("closeness of choices", k, *sizes)
+    held = batches(_DRAWS, len(sizes) * k, _HELD)
+    tables = (_multinomial(rng, sizes, k, rows.stop - rows.start) for rows in held)
+    drawn = np.concatenate(list(map(statistic, tables)))
     parts = drawn if cells else parts_of_departures(drawn, np.array(sizes), 1.0)
     return readonly_copy(parts, np.float64)
 
@@ -662,13 +663,6 @@ def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
         levels = [_WHOLE, *[_EACH / groups] * groups]
     pairs = zip(reference.T, levels, strict=True)
     return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
-
-
-def choice_tables(sizes: tuple[int, ...], k: int) -> Iterator[TableArray]:
-    """Yield public tables (draws, groups, k) of groups of these sizes that choose uniformly."""
-    rng = public_generator("closeness of choices", k, *sizes)
-    for rows in batches(_DRAWS, len(sizes) * k, _HELD):
-        yield _multinomial(rng, sizes, k, rows.stop - rows.start)
 
 
 def _multinomial(

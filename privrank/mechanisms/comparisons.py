@@ -43,8 +43,7 @@ from privrank.release import names
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import Design, PairCounts
-from privrank.util.arrays import AnyArray, FloatArray, IntArray
-from privrank.util.checks import Rng
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 
 def release_comparisons(
@@ -126,10 +125,14 @@ def _drawn(
         values |= observed_moments(encoded)
     later = [name for name in SECOND_STAGE if name in plan.parts]
 
-    def second_stage(first: Release) -> Release:
+    def second_stage(release: Release) -> Release:
         for name in later:
-            first = SECOND_STAGE[name](encoded, first, rng)
-        return first
+            exact, found = SECOND_STAGE[name](encoded, release)
+            drawn = {name: draw(plan.parts[name], exact, rng)}
+            release = replace(
+                release, values={**release.values, **drawn}, found={**release.found, **found}
+            )
+        return release
 
     def then(first: Release) -> Release:
         return fit_error_guard(partial(second_stage, first), first_stage(first), reader)
@@ -159,21 +162,19 @@ def first_stage(release: Release) -> Release:
     return replace(release, plan=first)
 
 
-def _with_opponents(encoded: Encoded, release: Release, rng: Rng) -> Release:
-    """Add the comparisons within halves of the released order minus those between halves.
+def _opponents(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str, float]]:
+    """Return the comparisons within halves of the released order minus those between halves.
 
     Notes
     -----
     **Privacy.** The halves are computed from what is released already, and the statistic has its
     sensitivity whatever these are (:func:`privrank.mechanisms.tallies.same_half`).
     """
-    exact = np.array([same_half(encoded, halves(release))])
-    drawn = draw(release.plan.parts[names.OPPONENTS], exact, rng)
-    return replace(release, values={**release.values, names.OPPONENTS: drawn})
+    return np.array([same_half(encoded, halves(release))]), {}
 
 
-def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
-    """Add the statistic of the dependence of respondents' answers.
+def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str, float]]:
+    """Return the statistic of the dependence of respondents' answers, and public facts about it.
 
     Notes
     -----
@@ -183,7 +184,7 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so both stages compose.
     """
-    findings = dict(release.found)
+    findings = {}
     pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
     varied = release.design.varied
     if pairs and not varied:
@@ -205,13 +206,12 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
         findings[names.CEILING] = float(directions.others * contrasts.ceiling)
         if release.design.davidson:
             findings[names.TIE_FLOOR] = float(contrasts.tie_floor)
-    drawn = draw(release.plan.parts[names.DEPENDENCE], exact, rng)
-    return replace(release, values={**release.values, names.DEPENDENCE: drawn}, found=findings)
+    return exact, findings
 
 
-SECOND_STAGE: dict[str, Callable[[Encoded, Release, Rng], Release]] = {
-    names.OPPONENTS: _with_opponents,
-    names.DEPENDENCE: _with_dependence,
+SECOND_STAGE: dict[str, Callable[[Encoded, Release], tuple[IntArray, dict[str, float]]]] = {
+    names.OPPONENTS: _opponents,
+    names.DEPENDENCE: _dependence,
 }
 """Functions that measure a part given the parts of the first stage, by name and in order."""
 

@@ -52,12 +52,12 @@ from privrank.util.arrays import (
     AnyArray,
     FloatArray,
     IntArray,
+    Rng,
     Words,
     batches,
     orders_of,
     signs_of_orders,
 )
-from privrank.util.checks import Rng
 
 Found = tuple[dict[str, IntArray], dict[str, float]]
 """Values that are released, and facts about how they were found in them."""
@@ -376,8 +376,9 @@ def _votes(encoded: EncodedSample, steps: int) -> IntArray:
 def _votes_of(part: SampleBlock, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
     """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
     size = np.bincount(part.person)[part.person]
-    votes = (steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist())
-    return reduce(np.add, votes)
+    return reduce(
+        np.add, (steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist())
+    )
 
 
 def consensus_in(

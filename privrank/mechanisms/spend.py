@@ -13,8 +13,8 @@ from privrank.privacy.noise import NoiseSource
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import Design, Sample
-from privrank.util.arrays import IntArray
-from privrank.util.checks import Rng, warn
+from privrank.util.arrays import IntArray, Rng
+from privrank.util.checks import warn
 
 
 @dataclass(frozen=True, slots=True)

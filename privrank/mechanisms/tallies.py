@@ -44,8 +44,7 @@ from privrank.release.names import (
 )
 from privrank.release.parts import FINE, STEPS
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, Words, batches
-from privrank.util.checks import Rng
+from privrank.util.arrays import FloatArray, IntArray, Rng, Words, batches
 
 _DENSE = 0.02
 """Share of pairs that respondents answer from which products of dense matrices are faster."""
@@ -442,8 +441,9 @@ def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> Int
         return np.asarray(rows * widest)
     if m > _MAX_SORTED or weights.size > _MAX_WEIGHTS:
         # the sum of all differences, by how often each weight is the larger one and the smaller
-        order = np.sort(items, axis=2)
-        every = order @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
+        every = (
+            np.sort(items, axis=2) @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
+        )
         return np.asarray(np.minimum(expected.farthest * every, rows * widest))
     # one by one, as among answers that may be ties, with no weight on a tie
     untied = np.concatenate((items, np.zeros_like(weights[:, :, -1:])), axis=2)
@@ -524,8 +524,7 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
     ``expected=True``. Multiplied by FINE / c^2 they move by at most FINE times this sensitivity;
     rounding down adds less than 1 for each number, and the sum is whole.
     """
-    taken = round_expected(encoded.design, None) if expected is None else expected
-    moments = _moments(encoded, taken).sum(axis=0)
+    moments = _moments(encoded, expected or round_expected(encoded.design, None)).sum(axis=0)
     first, second = np.triu_indices(len(moments) - 1, 1)
     square = np.diag(moments)
     total = np.asarray(square[first] + square[second] - 2 * moments[first, second])

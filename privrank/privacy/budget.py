@@ -30,17 +30,7 @@ SPLIT = f"{FORMAT}, pure fits apart"
 PATIENCE = 60.0
 """Seconds to wait for another process; a transaction takes milliseconds."""
 
-_FORKED = (
-    "a Budget in memory spends only in the process that made it, because the copy in a forked "
-    "process would spend it again. Keep it on disk with "
-    "privrank.Budget('survey.ledger', epsilon=...)."
-)
-_SPENDING = (
-    "a Budget in memory cannot be read by the thread that is spending from it. Read it after the "
-    "fit."
-)
 _ONLY_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
-_SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
 
 # SQLite's integrity_check tests every line against these conditions. Numbers are doubles, which
 # are stored exactly.
@@ -504,7 +494,11 @@ class Ledger:
     def _held(self) -> Iterator[tuple[Account, Callable[[Spending], None]]]:
         """Exclude all others; yield the account, and a function that adds one line."""
         if self._path is None and os.getpid() != self._process:
-            raise RuntimeError(_FORKED)
+            raise RuntimeError(
+                "a Budget in memory spends only in the process that made it, because the copy in a "
+                "forked process would spend it again. Keep it on disk with "
+                "privrank.Budget('survey.ledger', epsilon=...)."
+            )
         with self._transaction("written") as connection:
 
             def add(line: Spending) -> None:
@@ -588,10 +582,13 @@ class Ledger:
             mode = "rwc" if doing == "made" else "rw"  # SQLite only reads if it may not write
             place = f"{Path(self._path or '').as_uri()}?mode={mode}"
             with closing(_connection(place)) as connection:
-                connection.executescript(_SETTINGS)
+                connection.executescript("PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON")
                 yield connection
         elif self._memory.in_transaction:  # for example a signal handler during a reservation
-            raise RuntimeError(_SPENDING)
+            raise RuntimeError(
+                "a Budget in memory cannot be read by the thread that is spending from it. Read it "
+                "after the fit."
+            )
         else:
             try:
                 yield self._memory

@@ -33,8 +33,7 @@ from privrank.privacy.noise import (
     draw_one_each,
     geometric,
 )
-from privrank.util.arrays import AnyArray, IntArray, immutable
-from privrank.util.checks import Rng
+from privrank.util.arrays import AnyArray, IntArray, Rng, immutable
 
 SLACK = 2.0**-26
 """Privacy loss per step reserved for rounding the weights of the radius."""

@@ -28,8 +28,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, Words, immutable
-from privrank.util.checks import Rng
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, Rng, Words, immutable
 
 Bits = Callable[[int], bytes]
 """Returns the given number of random bytes."""
@@ -50,15 +49,6 @@ _LARGEST_SCALE = 2.0**52
 
 LARGEST_SHUFFLE = 2**16
 """Largest size of the permutations that `draw_shuffles` can draw."""
-
-
-@lru_cache(maxsize=1024)
-def _private_scale(sensitivity: int, target: float) -> float:
-    """Return sensitivity / target, rounded up to a loss of at most `target`."""
-    scale = sensitivity / target
-    while Fraction(sensitivity) / Fraction(scale) > Fraction(target):
-        scale = math.nextafter(scale, math.inf)
-    return scale
 
 
 def clipped_sum(values: IntArray, noise: Integers) -> IntArray:
@@ -240,7 +230,9 @@ class DiscreteLaplace:
                 f"epsilon is too small for this statistic, got {epsilon}: the noise scale would "
                 f"exceed 2^52 lattice steps. Use a larger epsilon."
             )
-        return cls(_private_scale(sensitivity, target))
+        while Fraction(sensitivity) / Fraction(scale) > Fraction(target):
+            scale = math.nextafter(scale, math.inf)
+        return cls(scale)
 
     @property
     def variance(self) -> float:

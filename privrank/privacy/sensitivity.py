@@ -333,9 +333,8 @@ class UnitSensitivity:
 
         It is 0 if they are public, 1 if pairs are distinct, and `rows` in all other cases.
         """
-        if self.adjacency == "outcome":
-            return 0
-        return 1 if self.distinct else self.rows
+        most = 1 if self.distinct else self.rows
+        return 0 if self.adjacency == "outcome" else most
 
     @property
     def item_counts_l1(self) -> int:

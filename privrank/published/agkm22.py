@@ -75,8 +75,7 @@ from privrank.mechanisms.spend import draw
 from privrank.privacy.noise import draw_below
 from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, TOTALS
 from privrank.release.plan import Plan
-from privrank.util.arrays import AnyArray, FloatArray, IntArray
-from privrank.util.checks import Rng
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 
 def noisy_kwiksort(

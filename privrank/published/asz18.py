@@ -26,8 +26,7 @@ from privrank.mechanisms.categories import excess
 from privrank.privacy.noise import draw_bit
 from privrank.release.names import DECISION
 from privrank.release.plan import Plan
-from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import Rng
+from privrank.util.arrays import FloatArray, IntArray, Rng
 
 
 def paninski(n: int, k: int) -> Statistic:
