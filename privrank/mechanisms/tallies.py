@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from privrank.bradley_terry import dependence, linear
 from privrank.encode.coding import distinct_codes
@@ -184,8 +185,6 @@ def _second_moments(
     part: RespondentBlock, codes: IntArray, runs: Sequence[slice], *, ties: bool
 ) -> IntArray:
     """Return the moments of one part, given the compared pairs and the blocks they belong to."""
-    from scipy.sparse import csr_array
-
     place = part.person, np.searchsorted(codes, part.pair)
     shape = len(part.name), len(codes)
     answers, counts = (csr_array((x, place), shape=shape) for x in (part.net, part.count))
@@ -552,8 +551,6 @@ def _moments_of(
     part: RespondentBlock, m: int, facts: Covariates | None, expected: Expected
 ) -> IntArray:
     """Return the sums of one part."""
-    from scipy.sparse import csr_array
-
     pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
     net = expected.steps * part.net - expected.answers[first, second] * part.count

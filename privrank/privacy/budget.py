@@ -31,6 +31,7 @@ PATIENCE = 60.0
 """Seconds to wait for another process; a transaction takes milliseconds."""
 
 _ONLY_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+_SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
 
 # SQLite's integrity_check tests every line against these conditions. Numbers are doubles, which
 # are stored exactly.
@@ -582,7 +583,7 @@ class Ledger:
             mode = "rwc" if doing == "made" else "rw"  # SQLite only reads if it may not write
             place = f"{Path(self._path or '').as_uri()}?mode={mode}"
             with closing(_connection(place)) as connection:
-                connection.executescript("PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON")
+                connection.executescript(_SETTINGS)
                 yield connection
         elif self._memory.in_transaction:  # for example a signal handler during a reservation
             raise RuntimeError(

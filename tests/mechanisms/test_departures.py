@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from privrank.hypotheses.nulls import public_generator
 from privrank.mechanisms import closeness
 from privrank.mechanisms.closeness import (
     cell_parts,
