@@ -112,7 +112,7 @@ https://arxiv.org/abs/2310.19043; Acharya, Sun and Zhang (2018), https://arxiv.o
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -126,7 +126,6 @@ from privrank.mechanisms.permutation import (
     Gram,
     TableArray,
     chi_square,
-    gram_blocks,
     gram_of,
     kernel_distance,
     kernel_products,
@@ -174,25 +173,6 @@ _WORK = 2**25
 
 _HELD = 2**24
 """Cells of tables, or inner products of groups, held at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """The input of a permutation test: counts by sample and kind; no sample is empty.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (G, k)
-        Units by sample and kind.
-    gram : list, Features or None
-        The kernel matrix of kinds of rankings, by blocks, or features of many.
-    pairs : ndarray of int64, shape (2, n), or None
-        The kinds of each respondent's answers in two samples of the same respondents.
-    """
-
-    counts: IntArray
-    gram: Gram | None = None
-    pairs: IntArray | None = None
 
 
 def release_comparison(
@@ -252,11 +232,13 @@ def release_comparison(
 def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:
     """Return groups of simulated data, with one row per unit, of the sizes of a sample."""
     facts = replace(sample, unit="row", max_rows=1)
-    parts = [
-        EncodedSample(replace(facts, nobs=size, groups=()), rows)
-        for rows, size in zip(groups, sample.sizes, strict=True)
-    ]
-    return EncodedGroups(facts, parts)
+    return EncodedGroups(
+        facts,
+        [
+            EncodedSample(replace(facts, nobs=size, groups=()), rows)
+            for rows, size in zip(groups, sample.sizes, strict=True)
+        ],
+    )
 
 
 def permuted(
@@ -267,16 +249,16 @@ def permuted(
     In rows, with the observed data first. The distance of two groups is a second column if it is
     needed in addition to another statistic. `public` is from :func:`public_quantiles`.
     """
-    data = _data(encoded, comparison)
-    measures = [_measure(data, comparison, encoded.sample, public)]
+    counts, gram, pairs = _data(encoded, comparison)
+    measures = [_measure(gram, comparison, encoded.sample, public)]
     if STATISTIC in plan.parts and comparison.form != "pairs":
-        measures.append(_pairs(data, comparison))
+        measures.append(_pairs(gram, comparison))
     return permuted_statistics(
-        data.counts,
+        counts,
         lambda tables: np.stack([measure(tables) for measure in measures], axis=1),
         int(plan.number("permutations")),
         rng,
-        data.pairs,
+        pairs,
     )
 
 
@@ -310,21 +292,20 @@ def public_quantiles(comparison: Comparison, sample: Sample, scale: float) -> Fl
     if comparison.form not in ("groups", "cells"):
         return np.empty(0)
     sizes = sample.sizes
-    items = len(sample.items)
     if comparison.statistic in ("mallows", "kendall"):
-        drawn = ranking_parts(sizes, items, comparison.statistic)
+        drawn = ranking_parts(sizes, len(sample.items), comparison.statistic)
     else:
-        drawn = choice_parts(sizes, items, cells=comparison.form == "cells")
+        drawn = choice_parts(sizes, len(sample.items), cells=comparison.form == "cells")
     return quantiles(drawn, len(sizes), scale)
 
 
-def _measure(data: _Data, comparison: Comparison, sample: Sample, public: FloatArray) -> Measure:
+def _measure(
+    gram: Gram | None, comparison: Comparison, sample: Sample, public: FloatArray
+) -> Measure:
     """Return the statistic of the test, as a function of tables."""
     if comparison.form == "pairs":
-        return _pairs(data, comparison)
-    apart: Measure = (
-        share_departures if data.gram is None else partial(kernel_departures, gram=data.gram)
-    )
+        return _pairs(gram, comparison)
+    apart: Measure = share_departures if gram is None else partial(kernel_departures, gram=gram)
     if comparison.form == "sum":
         return lambda tables: apart(tables).sum(axis=1)
     if comparison.form == "cells":
@@ -332,60 +313,52 @@ def _measure(data: _Data, comparison: Comparison, sample: Sample, public: FloatA
     parts = partial(
         parts_of_departures,
         sizes=np.array(sample.sizes),
-        diameter=1.0 if data.gram is None else DIAMETER[_kernel(comparison)],
+        diameter=1.0 if gram is None else DIAMETER[_kernel(comparison)],
     )
     return lambda tables: omnibus_values(parts(apart(tables)), public)
 
 
-def _pairs(data: _Data, comparison: Comparison) -> Measure:
+def _pairs(gram: Gram | None, comparison: Comparison) -> Measure:
     """Return the largest distance of two groups, as a function of tables."""
-    if data.gram is not None:
-        return partial(kernel_distance, gram=data.gram)
+    if gram is not None:
+        return partial(kernel_distance, gram=gram)
     return chi_square if comparison.statistic == "chi-square" else largest_distance
 
 
-def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
-    """Return counts by sample and kind of units with one row each; sensitive.
+def _data(
+    encoded: EncodedGroups, comparison: Comparison
+) -> tuple[IntArray, Gram | None, IntArray | None]:
+    """Return the input of a permutation test, of units with one row each; sensitive.
 
-    Groups without units, if any, are left out.
+    Counts by sample and kind; no sample is empty, as groups without units, if any, are left out.
+    The kernel matrix of kinds of rankings, or features of many. The kinds of each respondent's
+    answers, shape (2, n), where two samples are of the same respondents.
     """
     sample = encoded.sample
     parts = [part for part in encoded._parts if part.sample.nobs]
-    people = [part.sample.nobs for part in parts]
+    gram = None
     if sample.kind == "choices":
-        return _Data(
-            np.array([tabulated(part) for part in parts]),
-            pairs=_pairs_of([part._rows.ravel() for part in parts], encoded._partners),
-        )
-    ranks = np.concatenate([part._rows for part in parts])
-    # of few items the kinds are all m! orders, of many each respondent is a kind
-    m = len(sample.items)
-    if m <= MAX_TABULATED:
-        from privrank.kernels.rankings import places_of
+        kinds = [part._rows.ravel() for part in parts]
+        counts = np.array([tabulated(part) for part in parts])
+    else:
+        ranks = np.concatenate([part._rows for part in parts])
+        places = np.arange(len(ranks))
+        # of few items the kinds are all m! orders, of many each respondent is a kind
+        if len(sample.items) <= MAX_TABULATED:
+            from privrank.kernels.rankings import places_of
 
-        orders = orders_of(m)
-        blocks = np.split(places_of(ranks), np.cumsum(people)[:-1])
-        return _Data(
-            np.array([np.bincount(block, minlength=len(orders)) for block in blocks]),
-            gram=list(gram_blocks(orders, _kernel(comparison))),
-            pairs=_pairs_of(blocks, encoded._partners),
-        )
-    return _Data(
-        np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1),
-        gram=gram_of(ranks, _kernel(comparison)),
-        pairs=_pairs_of(
-            np.split(np.arange(sum(people)), np.cumsum(people)[:-1]), encoded._partners
-        ),
-    )
+            places = places_of(ranks)
+            ranks = orders_of(len(sample.items))
+        kinds = np.split(places, np.cumsum([part.sample.nobs for part in parts])[:-1])
+        counts = np.array([np.bincount(kind, minlength=len(ranks)) for kind in kinds])
+        gram = gram_of(ranks, _kernel(comparison))
+    partners = encoded._partners
+    pairs = None if partners is None else np.stack([kinds[0], kinds[1][partners]])
+    return counts, gram, pairs
 
 
 def _kernel(comparison: Comparison) -> RankKernel:
     return "kendall" if comparison.statistic == "kendall" else "mallows"
-
-
-def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | None:
-    """Return the kinds of each respondent's answers, where two samples are of the same."""
-    return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
 
 
 def noise_cell(scale: float) -> float:

@@ -15,9 +15,9 @@ import numpy as np
 from privrank.bradley_terry.dependence import contrast_directions, expected_answers
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.bradley_terry.fit import Solver, fit_ridge
-from privrank.bradley_terry.linear import check_identified, item_contrasts
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.bradley_terry.losses import EdgeLoss, ScoreFunction, loss_bounds
-from privrank.bradley_terry.paircounts import check_connected, halves
+from privrank.bradley_terry.paircounts import halves
 from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
@@ -26,6 +26,7 @@ from privrank.mechanisms.tallies import (
     STATISTICS,
     largest_design_effect,
     net_wins,
+    observed_design,
     observed_moments,
     observed_pairs,
     observed_wins,
@@ -34,7 +35,6 @@ from privrank.mechanisms.tallies import (
     round_expected,
     same_half,
     sample_rows,
-    units,
 )
 from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
@@ -42,7 +42,7 @@ from privrank.privacy.noise import draw_cells, draw_permutation
 from privrank.release import names
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import PairCounts
 from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 
@@ -96,12 +96,18 @@ def release_comparisons(
         # a disconnected graph is refused before epsilon is spent; a finite budget refuses every
         # such run
         encoded = sample_rows(encoded, rng)
-        design = _observed(
+        design = observed_design(
             encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
         )
 
-    drawn = partial(_drawn, encoded, plan, link, solver, reader, rng)
-    return spend_and_release(plan, design, drawn, budget=budget, rng=rng, link=link)
+    return spend_and_release(
+        plan,
+        design,
+        partial(_drawn, encoded, plan, link, solver, reader, rng),
+        budget=budget,
+        rng=rng,
+        link=link,
+    )
 
 
 def _drawn(
@@ -184,29 +190,27 @@ def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str,
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so both stages compose.
     """
-    findings = {}
     pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
     varied = release.design.varied
     if pairs and not varied:
-        exact = pair_moments(encoded)
-    else:
-        equations = score_equations(release)
-        fitted = estimate(equations, release)
-        b = fitted.coefficients
-        answers, ties = expected_answers(release, b) if varied else (None, None)
-        expected = round_expected(release.design, answers, ties)
-    if pairs and varied:
-        exact = pair_moments(encoded, expected)
-        findings[names.RESIDUAL] = expected.farthest / expected.steps
-    elif not pairs:
-        directions = contrast_directions(equations, release, b, response(equations, fitted))
-        contrasts = round_directions(release.design, directions, expected)
-        exact = np.array([largest_design_effect(encoded, contrasts, expected)])
-        findings[names.LARGEST] = float(directions.others * contrasts.most)
-        findings[names.CEILING] = float(directions.others * contrasts.ceiling)
-        if release.design.davidson:
-            findings[names.TIE_FLOOR] = float(contrasts.tie_floor)
-    return exact, findings
+        return pair_moments(encoded), {}
+    equations = score_equations(release)
+    fitted = estimate(equations, release)
+    b = fitted.coefficients
+    answers, ties = expected_answers(release, b) if varied else (None, None)
+    expected = round_expected(release.design, answers, ties)
+    if pairs:
+        found = {names.RESIDUAL: expected.farthest / expected.steps}
+        return pair_moments(encoded, expected), found
+    directions = contrast_directions(equations, release, b, response(equations, fitted))
+    contrasts = round_directions(release.design, directions, expected)
+    found = {
+        names.LARGEST: float(directions.others * contrasts.most),
+        names.CEILING: float(directions.others * contrasts.ceiling),
+    }
+    if release.design.davidson:
+        found[names.TIE_FLOOR] = float(contrasts.tie_floor)
+    return np.array([largest_design_effect(encoded, contrasts, expected)]), found
 
 
 SECOND_STAGE: dict[str, Callable[[Encoded, Release], tuple[IntArray, dict[str, float]]]] = {
@@ -214,24 +218,6 @@ SECOND_STAGE: dict[str, Callable[[Encoded, Release], tuple[IntArray, dict[str, f
     names.DEPENDENCE: _dependence,
 }
 """Functions that measure a part given the parts of the first stage, by name and in order."""
-
-
-def _observed(encoded: Encoded, *, always: bool) -> Design:
-    """Return the design of a non-private run, with observed pair counts unless declared.
-
-    Statistics by observed pair `always` need observed counts.
-    """
-    design = encoded.design
-    if design.pairs is not None and design.pairs.origin == "declared" and not always:
-        return design
-    pairs = observed_pairs(encoded)
-    check_connected(pairs, design.items)
-    if design.covariates is None:
-        return replace(design, pairs=pairs)
-    covariates = replace(design.covariates, units=units(encoded))
-    design = replace(design, pairs=pairs, covariates=covariates)
-    check_identified(design)
-    return design
 
 
 def draw_worths(

@@ -115,17 +115,11 @@ FLOOR = 1e-12
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
-_FEATURED = 2**22
-"""Features of rankings held at a time."""
-
 _WORDS = 128
 """Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
 
 _BITS = 2**33
 """Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
-
-_COINS = 2**22
-"""Coins that are tossed at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +151,7 @@ class Features:
         landmarks, root, heights = _landmarks(m)
         signs = np.zeros((count * (groups - 1), len(first)))
         rest = np.zeros((count * (groups - 1), len(landmarks)))
-        for rows in batches(len(self.ranks), len(first) + len(landmarks), _FEATURED):
+        for rows in batches(len(self.ranks), len(first) + len(landmarks)):
             shares = tables[:, :-1, rows] / sizes[:-1, None] - tables[:, -1:, rows] / sizes[-1]
             flat = shares.reshape(len(signs), -1)
             ranks = self.ranks[rows]
@@ -480,7 +474,7 @@ def swapped(pairs: IntArray, kinds: int, patterns: int, rng: Rng) -> TableArray:
     """
     n = pairs.shape[1]
     tables = np.empty((patterns, 2, kinds), dtype=np.int32)
-    for rows in batches(patterns, n, _COINS):
+    for rows in batches(patterns, n):
         number = rows.stop - rows.start
         # where the coin is 1 the answers of a respondent change places
         coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)

@@ -554,11 +554,11 @@ def _window(m: int, theta: float) -> tuple[int, int, float]:
 
 def _quantile(m: int, theta: float, level: float) -> int:
     """Return the least distance d with P(D <= d) >= level."""
-
-    def reached(distance: int) -> bool:
-        return bool(kendall.distribution(m, theta, np.array([float(distance)]))[0] >= level)
-
-    return bisect_left(range(m * (m - 1) // 2), True, key=reached)
+    return bisect_left(
+        range(m * (m - 1) // 2),
+        level,
+        key=lambda distance: kendall.distribution(m, theta, np.array([float(distance)]))[0],
+    )
 
 
 def _distance(n: int, model: Mallows, ranks: IntArray, order: Order) -> int:

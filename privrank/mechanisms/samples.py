@@ -164,9 +164,8 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
 
 def _drawn(part: SampleBlock, key: Words) -> SampleBlock:
     """Return a part with one row of each respondent."""
-    names = part.name[part.person]
     size = np.ones(len(part.person), dtype=np.int64)
-    chosen = draw_rows(part.person, size, 1, (names,), key) > 0
+    chosen = draw_rows(part.person, size, 1, (part.name[part.person],), key) > 0
     return SampleBlock(part.name, part.person[chosen], part.cells[chosen])
 
 
@@ -246,11 +245,14 @@ def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
     """
     if not encoded.sample.completed:
         return encoded
-    parts = [
-        EncodedSample(part.sample, completed(part._rows, NullModel(), rng))
-        for part in encoded._parts
-    ]
-    return EncodedGroups(encoded.sample, parts, encoded._partners)
+    return EncodedGroups(
+        encoded.sample,
+        [
+            EncodedSample(part.sample, completed(part._rows, NullModel(), rng))
+            for part in encoded._parts
+        ],
+        encoded._partners,
+    )
 
 
 def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:

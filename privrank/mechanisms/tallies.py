@@ -19,7 +19,7 @@ answers minus their expectations under the fit (:class:`Expected`).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from privrank.bradley_terry import dependence, linear
+from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
 from privrank.privacy.noise import draw_key, draw_rows
@@ -58,10 +59,23 @@ def observed_pairs(encoded: Encoded) -> PairCounts:
     return PairCounts(first[seen], second[seen], count[seen], "observed")
 
 
-def units(encoded: Encoded) -> IntArray:
-    """Return the units per pattern of covariates; sensitive under a private design."""
+def observed_design(encoded: Encoded, *, always: bool) -> Design:
+    """Return the design of a non-private run, with observed pair counts unless declared.
+
+    Statistics by observed pair `always` need observed counts.
+    """
+    design = encoded.design
+    if design.pairs is not None and design.pairs.origin == "declared" and not always:
+        return design
+    pairs = observed_pairs(encoded)
+    check_connected(pairs, design.items)
+    if design.covariates is None:
+        return replace(design, pairs=pairs)
     assert encoded._units is not None  # with covariates they are counted
-    return encoded._units
+    described = replace(design.covariates, units=encoded._units)
+    design = replace(design, pairs=pairs, covariates=described)
+    linear.check_identified(design)
+    return design
 
 
 def net_wins(encoded: Encoded) -> IntArray:
@@ -258,9 +272,13 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
         partial(_bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng))
     )
     count, net = parts.total(partial(_counted, codes=_codes(encoded)))
-    ties = parts.total(lambda part: part.tied.sum(keepdims=True))
-    pairs = (*encoded._pairs[:2], count, net)
-    return Encoded(design, pairs, parts, encoded._units, _ties=ties)
+    return Encoded(
+        design,
+        (*encoded._pairs[:2], count, net),
+        parts,
+        encoded._units,
+        _ties=parts.total(lambda part: part.tied.sum(keepdims=True)),
+    )
 
 
 def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> RespondentBlock:
@@ -275,8 +293,13 @@ def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> Re
         size = draw_rows(cell, size, 1, (names, part.pair), key)
     size = draw_rows(part.person, size, most, (names, np.full_like(names, 2**64 - 1)), key)
     some = np.flatnonzero(size)
-    rows = part.person[some], part.pair[some], part.sign[some]
-    return RespondentBlock(part.name, *rows, size[some].astype(part.size.dtype))
+    return RespondentBlock(
+        part.name,
+        part.person[some],
+        part.pair[some],
+        part.sign[some],
+        size[some].astype(part.size.dtype),
+    )
 
 
 def _counted(part: RespondentBlock, codes: IntArray) -> IntArray:
@@ -297,9 +320,6 @@ _MAX_SORTED = 50
 
 _MAX_WEIGHTS = 2**20
 """Number of weights up to which these answers are found one by one."""
-
-_BLOCK = 2**22
-"""Numbers that are held at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -467,7 +487,7 @@ def _farthest_with_ties(
     mean = expected.answers[first, second]
     tied = ties[first, second]
     steps = expected.steps
-    for block in batches(len(weights), 3 * len(first) * weights.shape[1], _BLOCK):
+    for block in batches(len(weights), 3 * len(first) * weights.shape[1]):
         here = weights[block]
         apart = here[:, :, first] - here[:, :, second]
         tie = here[:, :, -1:]

@@ -469,10 +469,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     ----------
     Canonne, Kamath and Steinke (2020), Proposition 12, https://doi.org/10.29012/jpc.784.
     """
-    if rho == 0:
-        return 0.0
-    if math.isinf(rho):
-        return math.inf
+    if rho == 0 or math.isinf(rho):
+        return float(rho)
 
     def bound(log_order: float) -> float:
         # in terms of the order minus 1, which may be too small to be represented in the order

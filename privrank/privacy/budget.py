@@ -448,11 +448,8 @@ class Ledger:
         """Return a string that shows the total and the remaining budget."""
         place = "" if self.path is None else f"{self.path.name!r}, "
         left = self.left
-        pure = ""
-        rho = ""
-        if self.pure is not None:
-            pure = f"pure={self.pure:g}, "
-            rho = "rho "
+        pure = "" if self.pure is None else f"pure={self.pure:g}, "
+        rho = "" if self.pure is None else "rho "
         return (
             f"Budget({place}epsilon={self.epsilon:g}, delta={self.delta:g}, {pure}"
             f"unit={self.unit!r}; left {left[0]:g}, {rho}{left[1]:g})"
@@ -518,10 +515,10 @@ class Ledger:
         if [(row[0], len(row)) for row in surveys] not in ([(FORMAT, 5)], [(SPLIT, 6)]):
             raise self._stranger(*(row[0] for row in surveys))
         whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
-        if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
-            raise self._damaged()
+        cut = self._size() % connection.execute("PRAGMA page_size").fetchone()[0]
+        # SQLite does not check that texts are texts
         texts = chain(surveys[0][1:2], *((line[0], *line[4:]) for line in lines))
-        if not all(isinstance(text, str | None) for text in texts):  # which SQLite does not check
+        if not whole or cut or not all(isinstance(text, str | None) for text in texts):
             raise self._damaged()
         account = Account(BudgetTerms(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
         other = getattr(self, "_survey", account.survey) != account.survey

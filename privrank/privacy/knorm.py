@@ -134,9 +134,9 @@ class Radius:
         k = self.low + np.arange(len(self.weights), dtype=np.float64)
         q = math.exp(-1.0 / self.scale)
         step = 1.0 / (1.0 - q)
-        square = (1.0 + q) / (1.0 - q) ** 2
         end = float(k[-1])
-        beyond = end + step if power == 1 else end**2 + 2 * end * step + square
+        square = end**2 + 2 * end * step + (1.0 + q) / (1.0 - q) ** 2
+        beyond = end + step if power == 1 else square
         total = float(self.weights.sum(dtype=np.float64)) + self.tail
         return float((self.weights @ k**power + self.tail * beyond) / total)
 

@@ -785,8 +785,9 @@ def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.pair_counts_l1` in l1 and each by at most
     `pair_counts_linf`, to which :func:`_least_noise` is calibrated.
     """
-    l1 = sensitivity.pair_counts_l1
-    return _least_noise(sensitivity.pairs, l1, sensitivity.pair_counts_linf, epsilon)
+    return _least_noise(
+        sensitivity.pairs, sensitivity.pair_counts_l1, sensitivity.pair_counts_linf, epsilon
+    )
 
 
 def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
@@ -798,8 +799,9 @@ def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.item_counts_l1` in l1 and each by at most
     `item_counts_linf`, to which :func:`_least_noise` is calibrated.
     """
-    l1 = sensitivity.item_counts_l1
-    return _least_noise(sensitivity.items, l1, sensitivity.item_counts_linf, epsilon)
+    return _least_noise(
+        sensitivity.items, sensitivity.item_counts_l1, sensitivity.item_counts_linf, epsilon
+    )
 
 
 def _least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:
