@@ -99,7 +99,6 @@ def release_comparisons(
         design = observed_design(
             encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
         )
-
     return spend_and_release(
         plan,
         design,

@@ -80,8 +80,8 @@ https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright, Jordan an
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from itertools import combinations, starmap
+from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,17 +292,23 @@ def permuted_statistics(
     return np.concatenate(parts)
 
 
-def _largest(tables: TableArray, distance: Callable[[int, int], FloatArray]) -> FloatArray:
-    """Return the largest distance of two samples, given their numbers; 0 of one alone, by table."""
-    pairs = combinations(range(tables.shape[1]), 2)
-    return reduce(np.maximum, starmap(distance, pairs), np.zeros(len(tables)))
+def _largest(
+    tables: TableArray, distance: Callable[[IntArray, IntArray, int], FloatArray]
+) -> FloatArray:
+    """Return the largest distance of two samples g and h by table; 0 of one alone.
 
-
-def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
-    """Return n_h c_g - n_g c_h: the difference of two samples' frequencies times n_g n_h."""
-    first = tables[:, g].astype(np.int64)
-    second = tables[:, h].astype(np.int64)
-    return np.asarray(first * sizes[h] - second * sizes[g])
+    `distance` maps n_h c_g - n_g c_h, which is n_g n_h times the difference of their frequencies,
+    c_g + c_h and n_g n_h.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64).tolist()
+    largest = np.zeros(len(tables))
+    for g, h in combinations(range(len(sizes)), 2):
+        first = tables[:, g].astype(np.int64)
+        second = tables[:, h].astype(np.int64)
+        # whole numbers up to n_g n_h, for which equal statistics compare equal
+        apart = first * sizes[h] - second * sizes[g]
+        largest = np.maximum(largest, distance(apart, first + second, sizes[g] * sizes[h]))
+    return largest
 
 
 def largest_distance(tables: TableArray) -> FloatArray:
@@ -318,14 +324,7 @@ def largest_distance(tables: TableArray) -> FloatArray:
     ndarray of float64, shape (t,)
         Sensitivity: ``mean_sensitivity(sizes, 1.0)``.
     """
-    sizes = tables[0].sum(axis=1, dtype=np.int64)
-
-    def distance(g: int, h: int) -> FloatArray:
-        # whole numbers up to n_g n_h, for which equal statistics compare equal
-        apart = np.abs(_apart(tables, sizes, g, h)).sum(axis=1)
-        return np.asarray(apart / (2 * sizes[g] * sizes[h]))
-
-    return _largest(tables, distance)
+    return _largest(tables, lambda apart, both, product: np.abs(apart).sum(axis=1) / (2 * product))
 
 
 def chi_square(tables: TableArray) -> FloatArray:
@@ -337,14 +336,12 @@ def chi_square(tables: TableArray) -> FloatArray:
     and of Acharya, Sun and Zhang. To it the number of kinds that occur is added. No permutation
     changes that number, so the permutation tests are one.
     """
-    sizes = tables[0].sum(axis=1, dtype=np.int64)
-
-    def distance(g: int, h: int) -> FloatArray:
-        apart = _apart(tables, sizes, g, h).astype(np.float64)
-        both = np.maximum(tables[:, g] + tables[:, h], 1)
-        return np.asarray((apart**2 / both).sum(axis=1) / (sizes[g] * sizes[h]))
-
-    return _largest(tables, distance)
+    return _largest(
+        tables,
+        lambda apart, both, product: np.asarray(
+            (apart.astype(np.float64) ** 2 / np.maximum(both, 1)).sum(axis=1) / product
+        ),
+    )
 
 
 def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
@@ -364,11 +361,9 @@ def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
         no faster than x. Sensitivity: ``mean_sensitivity(sizes, diameter)``.
     """
     products = kernel_products(tables, gram)
-
-    def squared(g: int, h: int) -> FloatArray:
-        return np.asarray(products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h])
-
-    return np.sqrt(_largest(tables, squared) + FLOOR)
+    g, h = np.triu_indices(tables.shape[1], 1)
+    squared = products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h]
+    return np.sqrt(squared.max(axis=1, initial=0.0) + FLOOR)
 
 
 def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:

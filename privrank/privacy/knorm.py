@@ -455,11 +455,10 @@ class ZeroSumLaplace:
             raise ValueError(f"expected {m} values, got shape {values.shape}.")
         if self.scale == 0:
             return values.copy()
-        distribution = DiscreteLaplace(self.scale)
         # about the number needed to keep one; each is kept with probability 0.55 / sqrt(m)
         size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MAX_PROPOSED // m))
         while True:
-            first = distribution.noise(size * (m - 1), rng).reshape(size, m - 1)
+            first = DiscreteLaplace(self.scale).noise(size * (m - 1), rng).reshape(size, m - 1)
             if first.dtype != object and np.abs(first).max() >= LARGEST // m:
                 first = first.astype(object)  # Python integers, whose sum cannot overflow
             last = -first.sum(axis=1)
