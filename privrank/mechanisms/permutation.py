@@ -507,7 +507,6 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
     statistics with different spreads have equal weight in an omnibus. If it does not, q is a
     quantile of the draws.
     """
-    draws = np.asarray(draws, dtype=np.float64)
     if scale == 0:
         return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
     reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))

@@ -622,8 +622,9 @@ def _calibrated(
     # one unit's net is half of the change, and must be an integer number of steps
     single = sensitivity.net_permutohedra / 2
     body = PermutohedronNoise.calibrate(m, 0.5 * epsilon, single, least)
-    steps = 2 * int(body.fineness * single)
-    return PartNoise(replace(body, fineness=1), steps, body.fineness, name=name)
+    return PartNoise(
+        replace(body, fineness=1), 2 * int(body.fineness * single), body.fineness, name=name
+    )
 
 
 def weighted_noise(sensitivity: UnitSensitivity, weight: int, epsilon: float) -> PartNoise:
