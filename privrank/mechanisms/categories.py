@@ -149,10 +149,9 @@ def _ranges(cells: ExpectedCounts) -> tuple[IntArray, IntArray]:
 
     positive = np.asarray(cells.p) > 0
     p = np.asarray(cells.p)[positive] / math.fsum(cells.p)
-    level = 0.25 / len(cells.p)
     probability, place = np.unique(p, return_inverse=True)
     low, high = (
-        end(level, cells.n, probability)[place].astype(np.int64) << cells.bits
+        end(0.25 / len(cells.p), cells.n, probability)[place].astype(np.int64) << cells.bits
         for end in (binom.ppf, binom.isf)
     )
     expected = _expected(cells)[positive]

@@ -323,9 +323,8 @@ class UnitSensitivity:
         min(2 rows, pairs) pairs, because a common pair cancels. Repeated pairs are bounded by the
         total of 2 rows edges.
         """
-        if self.adjacency == "outcome":
-            return 0
-        return min(2 * self.effective_rows, self.pairs) if self.distinct else 2 * self.rows
+        moved = min(2 * self.effective_rows, self.pairs) if self.distinct else 2 * self.rows
+        return 0 if self.adjacency == "outcome" else moved
 
     @property
     def pair_counts_linf(self) -> int:
