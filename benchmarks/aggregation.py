@@ -30,7 +30,7 @@ from run import processor_seconds as seconds
 import privrank as pr
 from privrank.consensus.orders import kemeny, kwiksort, weight_against
 from privrank.consensus.rules import consensus_of
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks-aggregation.md"
@@ -44,7 +44,7 @@ def broadcast(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
 MEMORY = """
 import sys
 import numpy as np
-from privrank.mechanisms.aggregation import pair_counts
+from privrank.mechanisms.samples import pair_counts
 
 def now(what):
     with open("/proc/self/status") as status:

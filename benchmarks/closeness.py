@@ -17,8 +17,15 @@ import numpy as np
 from run import seconds
 
 import privrank as pr
-from privrank.mechanisms.closeness import noise_cell, round_up, smoothed_pvalue
-from privrank.mechanisms.departures import cell_parts, choice_parts, omnibus_values, quantiles
+from privrank.mechanisms.closeness import (
+    cell_parts,
+    choice_parts,
+    noise_cell,
+    omnibus_values,
+    quantiles,
+    round_up,
+    smoothed_pvalue,
+)
 from privrank.mechanisms.permutation import (
     chi_square,
     gram_blocks,

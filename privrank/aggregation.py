@@ -17,7 +17,7 @@ from privrank.encode.samples import encode_rankings, ranks_by_name, sample_of_fo
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import check_generator
 from privrank.local.tally import Tally
-from privrank.mechanisms.aggregation import release_aggregation
+from privrank.mechanisms.samples import release_aggregation
 from privrank.plans.aggregation import (
     AggregationMethod,
     Releases,
@@ -88,7 +88,7 @@ class PrivateRankAggregation:
 
     **Privacy.** Neighbours replace one unit; the number of units is public. All results are
     computed from noisy pair counts, noisy Borda totals, or one order; see
-    :mod:`privrank.mechanisms.aggregation`.
+    :mod:`privrank.mechanisms.samples`.
 
     **Statistic.** By default the statistic with the least predicted loss is released; the
     prediction depends on the numbers of items and units, epsilon and delta

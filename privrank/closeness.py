@@ -104,8 +104,8 @@ class ClosenessTest:
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"``, in any
     group). One number is released: the p-value of a permutation test, computed from a noisy
     statistic and smoothed over the noise. The statistic, its rank among the permuted statistics and
-    their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`,
-    :mod:`privrank.mechanisms.permutation` and :mod:`privrank.mechanisms.departures`; for an effect,
+    their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`
+    and :mod:`privrank.mechanisms.permutation`; for an effect,
     :func:`privrank.plans.closeness.plan_comparison`.
 
     **Details.** With `details_epsilon` the totals by group are released as well, with a second part

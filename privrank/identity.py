@@ -17,7 +17,7 @@ from privrank.encode.samples import encode_counts, encode_data, sample_of_formul
 from privrank.hypotheses.nullmodel import NullModel, is_uniform
 from privrank.hypotheses.nulls import Null, wanted_draws
 from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
-from privrank.mechanisms import categories, mallows
+from privrank.mechanisms import categories, ranknorms
 from privrank.mechanisms.categories import MAX_ITEMS, Alternative, distance_from_null
 from privrank.mechanisms.categories import impossible_count as count_impossible
 from privrank.mechanisms.samples import release_sample
@@ -490,8 +490,8 @@ def identity_statistic(
 
 def _of_mallows(method: str, n: int, null: NullModel, xi: float) -> Statistic:
     if method in ("auto", "omnibus"):
-        return mallows.omnibus_mallows(n, null.model, xi)
-    build = mallows.clipped_kernel if method == "kernel" else mallows.clipped_distance
+        return ranknorms.omnibus_mallows(n, null.model, xi)
+    build = ranknorms.clipped_kernel if method == "kernel" else ranknorms.clipped_distance
     return build(n, null.model)
 
 
@@ -508,7 +508,7 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
 def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
     if sample.kind == "rankings":
         if null.center:
-            pairs = len(sample.items) <= mallows.MAX_PAIRED
+            pairs = len(sample.items) <= ranknorms.MAX_PAIRED
             return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
         if not null.probabilities:
             few = len(sample.items) <= MAX_ITEMS

@@ -76,10 +76,10 @@ class PrivateTopK:
     **Privacy.** One comparison moves the integer net wins by at most 4 in l1 under replacement or
     reversal, a respondent by :attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`, with
     and :class:`~privrank.privacy.sensitivity.UnitSensitivity` has bounds in other norms. Noise
-    calibrated to these bounds (:func:`privrank.privacy.netnoise.net_noise`) protects the complete
-    vector. The joint vector of wins and losses has the noise of
-    :func:`privrank.privacy.netnoise.side_noise`. The comparisons per item have the noise of
-    :func:`privrank.privacy.netnoise.item_noise`, for a share of epsilon. The order, the set and
+    calibrated to these bounds (:func:`privrank.privacy.sensitivity.net_noise`) protects the
+    complete vector. The joint vector of wins and losses has the noise of
+    :func:`privrank.privacy.sensitivity.side_noise`. The comparisons per item have the noise of
+    :func:`privrank.privacy.sensitivity.item_noise`, for a share of epsilon. The order, the set and
     every interval are therefore post-processing, for any k.
 
     References

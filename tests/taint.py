@@ -42,7 +42,7 @@ from privrank.util import solvers
 
 PACKAGE = Path(spend.__file__).parents[1]
 PLACE = str(PACKAGE)
-DRAW, SPEND = spend.draw.__code__, spend.spend.__code__
+DRAW, SPEND = spend.draw.__code__, spend.spend_and_release.__code__
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
 HOLDING = {*TRUSTED, "kernels"}
 BOXES = (Encoded, EncodedSample, EncodedGroups)

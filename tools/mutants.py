@@ -42,15 +42,13 @@ from mutations import Mutant, mutants_of  # noqa: E402
 SEED = 20261126
 BUILD, REASONS = ROOT / "build" / "mutants", Path(__file__).with_suffix(".json")
 AREAS = {
-    "noise": "privacy/noise privacy/knorm privacy/netnoise privacy/gaussian",
+    "noise": "privacy/noise privacy/knorm",
     "sensitivities": "privacy/sensitivity",
     "spending": "privacy/budget privacy/accounting mechanisms/spend",
-    "draws": "privacy/draws",
     "contributions": "mechanisms/tallies encode/clusters mechanisms/samples",
     "statistics": (
-        "mechanisms/aggregation mechanisms/capped mechanisms/categories mechanisms/closeness "
-        "mechanisms/comparisons mechanisms/departures mechanisms/mallows mechanisms/permutation "
-        "mechanisms/ranknorms"
+        "mechanisms/capped mechanisms/categories mechanisms/closeness mechanisms/comparisons "
+        "mechanisms/permutation mechanisms/ranknorms"
     ),
     "encoders": (
         "encode/coding encode/comparisonforms encode/comparisons encode/encoded encode/frames "

@@ -14,7 +14,7 @@ from study import arguments, replicate, write
 
 import privrank as pr
 from privrank.consensus.orders import weight_against
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 
 COMMAND = "python validation/aggregation.py"
 DELTA = 1e-6

@@ -32,7 +32,7 @@ from study import arguments, mean_and_error, replicate, write
 import privrank as pr
 from privrank.consensus.orders import by_score, kemeny, pair_matrix, weight_against
 from privrank.consensus.rules import consensus_of
-from privrank.mechanisms.aggregation import half_votes, pair_count_values
+from privrank.mechanisms.samples import half_votes, pair_count_values
 from privrank.mechanisms.spend import draw
 from privrank.plans.aggregation import plan_aggregation as plan_of_method
 from privrank.published import agkm22

@@ -24,9 +24,8 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from privrank.btl import PrivateBTL
-from privrank.mechanisms import aggregation, closeness, comparisons, samples
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.mechanisms import closeness, comparisons, samples
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.checks import PrivrankWarning
 
@@ -65,7 +64,7 @@ class Claim:
         """The release of one variant of the data."""
         with ExitStack() as stack:
             stack.enter_context(catch_warnings(action="ignore", category=PrivrankWarning))
-            for module in (aggregation, closeness, comparisons, samples):
+            for module in (closeness, comparisons, samples):
                 stack.enter_context(
                     mock.patch.object(module, "spend_and_release", _stopped(module))
                 )

@@ -17,7 +17,7 @@ from study import arguments, replicate, write
 
 import privrank as pr
 from privrank.hypotheses.nulls import uniform_rankings
-from privrank.mechanisms import departures, permutation
+from privrank.mechanisms import closeness, permutation
 
 ITEMS = [f"item{k}" for k in range(10)]
 SIZES = 1_000, 2_000, 2_000
@@ -53,7 +53,7 @@ def pvalues(rng: np.random.Generator, kind: str, phi: float) -> tuple[float, flo
     both = []
     for most in (sum(SIZES), 0):
         permutation.MAX_MATRIX = most
-        departures.ranking_parts.cache_clear()
+        closeness.ranking_parts.cache_clear()
         again = np.random.default_rng(seed)
         both.append(test.fit(np.inf, permutations=RELABELLINGS, rng=again).pvalue)
     return both[0], both[1]

@@ -29,8 +29,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from privrank.privacy.accounting import zcdp_epsilon, zcdp_rho
 from privrank.privacy.budget import BudgetExceeded, Ledger
-from privrank.privacy.gaussian import zcdp_epsilon, zcdp_rho
 
 SIZE = 0.1
 

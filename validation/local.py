@@ -28,7 +28,7 @@ import privrank as pr
 from privrank.consensus.orders import kemeny, weight_against
 from privrank.local import CapBorda, DuchiBall, RandomPairs, SubRanking
 from privrank.local.estimates import release_consensus
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 from privrank.release.names import ORDER
 
 COMMAND = "PRIVRANK_SURVEYS=<folder> python validation/local.py"

@@ -23,7 +23,7 @@ from privrank.consensus.orders import by_score, kemeny, weight_against
 from privrank.local import CapBorda, SubRanking
 from privrank.local.estimates import release_consensus
 from privrank.local.tally import Tally
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 from privrank.release.names import ORDER, SCORES
 
 COMMAND = "python validation/local_few.py"

@@ -62,7 +62,7 @@ from privrank.bradley_terry.paircounts import Matching, pair_counts, released_co
 from privrank.distributions.links import LOGIT
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
-from privrank.privacy.netnoise import NetDistribution
+from privrank.privacy.knorm import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.plan import Noise, equivalent_variance

@@ -34,8 +34,15 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, gammainc, gammaincc, gammainccinv, gammaln, ndtr, ndtri
 
 from privrank.hypotheses.nulls import public_generator
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, Radius, spanning_tree, tree_point
-from privrank.privacy.netnoise import NetDistribution, ZeroSumLaplace
+from privrank.privacy.knorm import (
+    CubeNoise,
+    NetDistribution,
+    PermutohedronNoise,
+    Radius,
+    ZeroSumLaplace,
+    spanning_tree,
+    tree_point,
+)
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.arrays import FloatArray, batches
 from privrank.util.solvers import bisect
@@ -86,7 +93,7 @@ def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
     for rows in batches(draws, m**2):
         size = rows.stop - rows.start
         word = rng.integers(0, m, (size, m - 2))
-        points[rows] = tree_point(spanning_tree(word, m), rng.uniform(-1.0, 1.0, (size, m - 1)), 1)
+        points[rows] = tree_point(*spanning_tree(word, m), rng.uniform(-1.0, 1.0, (size, m - 1)), 1)
     return points
 
 

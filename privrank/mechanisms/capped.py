@@ -7,8 +7,6 @@ it on ordinary data, and no replacement moves it by more than A + B: about five,
 many more items than rankings.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -177,14 +175,13 @@ class CappedNorm:
         gap = self._vector_gap(x, w[:, 0], weights)
         if gap <= GAP * self.sensitivity:
             return value, w, gap
-        factors = None
-        if x.shape[1] > len(x):  # the maximum lies in the span of the records
-            factors = with_fallback(
-                lambda: qr(x.T, mode="economic", check_finite=False), lambda: None
-            )
-        if factors is None:
+        if x.shape[1] <= len(x):
             return self._maximise(x, w)
-        basis, triangle = factors
+        # the maximum lies in the span of the records
+        basis, triangle = with_fallback(
+            lambda: qr(x.T, mode="economic", check_finite=False),
+            lambda: (np.eye(x.shape[1]), x.T),
+        )
         value, w, gap = self._maximise(triangle.T, basis.T @ w)
         return value, basis @ w, gap
 
@@ -369,5 +366,4 @@ def _theory(r: float, bias: float, upper: float) -> tuple[float, float, float]:
     edge = float((r / q[:, 0] + (w / (1 - q * w)) @ p).min())
     e = height - c * c * d * d / (2 * c)
     variance = float(p @ (e * e)) - float(p @ e) ** 2 - r / (2 * c * c)
-    margin = 2 * bias * float(p @ (t * d)) / edge
-    return margin, c * float(p @ d) ** 2 / math.sqrt(r), variance
+    return 2 * bias * float(p @ (t * d)) / edge, c * float(p @ d) ** 2 / math.sqrt(r), variance

@@ -8,8 +8,6 @@ Throughout, n is the number of observations, at least 2, and p contains the null
 categories, in lexicographic order of their ranks.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -120,11 +118,11 @@ class ExpectedCounts:
         1024 n, with a relative error of 1024 n below 10^-15), so the floors differ by at most 1025.
         The bound 1026 leaves one more.
         """
-        signs = signs_of_orders(_items_of(self.p))
+        m = next(m for m in range(2, MAX_ITEMS + 1) if math.factorial(m) == len(self.p))
+        signs = signs_of_orders(m)
         mean = np.asarray(self.p, dtype=np.float64) / math.fsum(self.p)
         deviation = counts @ signs - self.n * (mean @ signs)
-        norm = math.sqrt(float(deviation @ deviation) / signs.shape[1])
-        return math.floor(GRID / 2 * norm)
+        return math.floor(GRID / 2 * math.sqrt(float(deviation @ deviation) / signs.shape[1]))
 
     def sizes(self) -> tuple[int, ...]:
         """Return what names the public draws: n, the number of categories, a fingerprint of p."""
@@ -151,10 +149,9 @@ def _ranges(cells: ExpectedCounts) -> tuple[IntArray, IntArray]:
 
     positive = np.asarray(cells.p) > 0
     p = np.asarray(cells.p)[positive] / math.fsum(cells.p)
-    level = 0.25 / len(cells.p)
     probability, place = np.unique(p, return_inverse=True)
     low, high = (
-        end(level, cells.n, probability)[place].astype(np.int64) << cells.bits
+        end(0.25 / len(cells.p), cells.n, probability)[place].astype(np.int64) << cells.bits
         for end in (binom.ppf, binom.isf)
     )
     expected = _expected(cells)[positive]
@@ -223,11 +220,6 @@ def distance_from_null(n: int, p: Probabilities) -> Statistic:
     return Statistic(
         "total variation distance", step, sensitivity, value, null, blind, None, distance=True
     )
-
-
-def _items_of(p: Probabilities) -> int:
-    """Return the m of which these are probabilities of all m! rankings."""
-    return next(m for m in range(2, MAX_ITEMS + 1) if math.factorial(m) == len(p))
 
 
 def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:
@@ -461,8 +453,9 @@ class _Omnibus:
 
     def vector(self, data: IntArray, order: Order = ()) -> IntArray:
         """Return the T_j of simulated data."""
-        values = [(part.simulated or part.value)(data, order) for part in self.parts]
-        return np.array(values, dtype=np.int64)
+        return np.array(
+            [(part.simulated or part.value)(data, order) for part in self.parts], dtype=np.int64
+        )
 
     def drawn(self, rng: np.random.Generator) -> IntArray:
         return self.vector(self.sample.draw(rng))
@@ -475,8 +468,9 @@ class _Omnibus:
 @lru_cache(maxsize=256)
 def _quantiles(whole: _Omnibus) -> IntArray:
     """Return q_j, from a public sequence of its own, apart from that of the p-values."""
-    name = f"quantiles of the {whole.sample.label}"
-    table = null_draws(name, whole.sample.sizes, whole.drawn, whole.draws)
+    table = null_draws(
+        f"quantiles of the {whole.sample.label}", whole.sample.sizes, whole.drawn, whole.draws
+    )
     return readonly_copy(
         [
             math.ceil(noisy_quantile(draws, part.level, whole.scale))

@@ -63,32 +63,72 @@ every statistic. The decision alone is private at this scale. The rank p-value t
 shows, with the noisy statistic and quantile, is not private: it shows the rank of M_0 among all
 others. At this scale it loses 1.138 epsilon for a set of 17 statistics (enumerated in the tests).
 
+**Departures** are statistics of any number of groups: the distance of each group from all units
+together. Let phi_i be the features of unit i, one of N. They are the indicator of its category with
+half the l1 norm, whose diameter is 1, or its ranking in the space of a kernel
+(`plans.closeness.DIAMETER` has the diameters). With mu the mean over all units and w_g = n_g / N
+the share of group g,
+
+    D_g = |sum of phi_i - mu over the units i of g| / N = w_g |mean of g - mu|
+
+is the *departure* of g, and T = D_1 + ... + D_G. For choices T is the total variation distance of
+the joint distribution of group and category from the product of its margins. For two groups
+T = 2 w_1 w_2 |mean of 1 - mean of 2| is their distance, rescaled.
+
+**Privacy of departures.** Unit and neighbours: replace one unit. Let its features move by d,
+|d| <= diam, in group g. Then mu moves by d / N, the sum of g by (1 - w_g) d and the sum of every
+other group h by -w_h d.
+
+- *T* moves by at most (1 - w_g + sum_{h != g} w_h) |d| / N = 2 (1 - w_g) |d| / N. A re-labelling
+  can put the unit into any group, so Delta = 2 (1 - w) diam / N for every re-labelling, where w is
+  the smallest share. The bound is attained if all units of the smallest group are at x and all
+  others at y.
+- *D_g* moves by at most max(w_g, 1 - w_g) diam / N, because the unit is in g or it is not.
+- *Private labels.* Neighbours may also change a unit's group. At a re-labelling the replaced unit
+  stays in the group that it is dealt, and some unit j moves from one group to another. Consider
+  both changes in turn. The first moves T by less than 2 diam / N, as above. The second leaves mu
+  unchanged and moves phi_j - mu from one sum to the other. With |phi_j - mu| <= (1 - 1/N) diam this
+  is less than 2 diam / N again. So Delta = 4 diam / N for all sizes of the groups, empty groups
+  included. For choices no smaller multiple of 1 / N is a bound: 4 / N - 8 / N^2 is attained by one
+  unit (a, x), one (b, z) and all others (c, y), where the first becomes (a, y) and the second
+  (c, z).
+
+**Omnibus.** The value max_j (T_j / Delta_j - q_j) of statistics T_j moves by at most 1 if the q_j
+are public, because each term moves by at most 1. `quantiles` makes the terms comparable: q_j is the
+number that the noisy T_j of a public reference distribution exceeds with a stated probability. The
+test is valid for any q_j.
+
+**Reference distributions** are public and make the parts of an omnibus comparable. They are draws
+of the parts for groups that all choose, or rank, uniformly. They depend only on the sizes of the
+groups and the number of categories or items, and come from separate public sequences. They are
+independent of the data, the noise and the permutations of a fit. They determine how the level is
+divided between the parts; the test is valid in every case.
+
 References
 ----------
 Phipson and Smyth (2010), https://doi.org/10.2202/1544-6115.1585; Kim and Schrab (2023),
 https://arxiv.org/abs/2310.19043; Acharya, Sun and Zhang (2018), https://arxiv.org/abs/1707.05128.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
+from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.hypotheses.statistic import Comparison
-from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
+    FLOOR,
     Gram,
     TableArray,
     chi_square,
-    gram_blocks,
     gram_of,
     kernel_distance,
+    kernel_products,
     largest_distance,
     noisy_quantile,
     permuted_statistics,
@@ -103,38 +143,36 @@ from privrank.plans.closeness import (
     RankKernel,
 )
 from privrank.privacy.budget import Ledger
-from privrank.privacy.draws import draw_permutation
-from privrank.privacy.noise import DiscreteLaplace, draw_cells
+from privrank.privacy.noise import DiscreteLaplace, draw_cells, draw_permutation
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.arrays import FloatArray, IntArray, orders_of
-from privrank.util.checks import Rng
+from privrank.util.arrays import FloatArray, IntArray, Rng, batches, orders_of, readonly_copy
 
 Measure = Callable[[TableArray], FloatArray]
 
 _TIE = 2.0**-30
 """Statistics no further apart than this, relative to the largest, may be equal but for rounding."""
 
+_CELLS = 2**19
+"""Cells of tables looked at a time."""
 
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """The input of a permutation test: counts by sample and kind; no sample is empty.
+_TABULATED = 2**18
+"""Counts up to which expected deviations are tabulated; beyond they grow like the root."""
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (G, k)
-        Units by sample and kind.
-    gram : list, Features or None
-        The kernel matrix of kinds of rankings, by blocks, or features of many.
-    pairs : ndarray of int64, shape (2, n), or None
-        The kinds of each respondent's answers in two samples of the same respondents.
-    """
+_WHOLE = 0.035
+_EACH = 0.05
+"""Levels of the sum, and of all departures together; valid whatever they add up to."""
 
-    counts: IntArray
-    gram: Gram | None = None
-    pairs: IntArray | None = None
+_DRAWS = 1_000
+"""Draws of a reference distribution, unless re-labellings would have too many cells."""
+
+_WORK = 2**25
+"""Cells of tables up to which re-labellings are drawn, though never fewer than a tenth of them."""
+
+_HELD = 2**24
+"""Cells of tables, or inner products of groups, held at a time."""
 
 
 def release_comparison(
@@ -180,7 +218,12 @@ def release_comparison(
         values = {name: np.array([_outcome(comparison, plan, statistics[:, 0], rng)])}
         if STATISTIC in plan.parts:
             values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
-        values |= draw_details(data, plan, rng)
+        # the totals by group with the noise that was planned for them, if any were
+        for number, part in enumerate(data._parts):
+            if (detail := f"{DETAILS} {number}") in plan.parts:
+                rows = tabulated(part)
+                totals = rows if sample.kind == "choices" else (rows - 1).sum(axis=0)
+                values[detail] = draw(plan.parts[detail], totals, rng)
         return Drawn(values, early or draw_permutation(len(sample.items), rng))
 
     return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
@@ -189,11 +232,13 @@ def release_comparison(
 def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:
     """Return groups of simulated data, with one row per unit, of the sizes of a sample."""
     facts = replace(sample, unit="row", max_rows=1)
-    parts = [
-        EncodedSample(replace(facts, nobs=size, groups=()), rows)
-        for rows, size in zip(groups, sample.sizes, strict=True)
-    ]
-    return EncodedGroups(facts, parts)
+    return EncodedGroups(
+        facts,
+        [
+            EncodedSample(replace(facts, nobs=size, groups=()), rows)
+            for rows, size in zip(groups, sample.sizes, strict=True)
+        ],
+    )
 
 
 def permuted(
@@ -204,16 +249,17 @@ def permuted(
     In rows, with the observed data first. The distance of two groups is a second column if it is
     needed in addition to another statistic. `public` is from :func:`public_quantiles`.
     """
-    data = _data(encoded, comparison)
-    measures = [_measure(data, comparison, encoded.sample, public)]
+    counts, gram, pairs = _data(encoded, comparison)
+    measures = [_measure(gram, comparison, encoded.sample, public)]
     if STATISTIC in plan.parts and comparison.form != "pairs":
-        measures.append(_pairs(data, comparison))
-    count = int(plan.number("permutations"))
-
-    def columns(tables: TableArray) -> FloatArray:
-        return np.stack([measure(tables) for measure in measures], axis=1)
-
-    return permuted_statistics(data.counts, columns, count, rng, data.pairs)
+        measures.append(_pairs(gram, comparison))
+    return permuted_statistics(
+        counts,
+        lambda tables: np.stack([measure(tables) for measure in measures], axis=1),
+        int(plan.number("permutations")),
+        rng,
+        pairs,
+    )
 
 
 def _outcome(comparison: Comparison, plan: Plan, statistics: FloatArray, rng: Rng) -> int:
@@ -246,100 +292,73 @@ def public_quantiles(comparison: Comparison, sample: Sample, scale: float) -> Fl
     if comparison.form not in ("groups", "cells"):
         return np.empty(0)
     sizes = sample.sizes
-    items = len(sample.items)
     if comparison.statistic in ("mallows", "kendall"):
-        drawn = departures.ranking_parts(sizes, items, comparison.statistic)
+        drawn = ranking_parts(sizes, len(sample.items), comparison.statistic)
     else:
-        drawn = departures.choice_parts(sizes, items, cells=comparison.form == "cells")
-    return departures.quantiles(drawn, len(sizes), scale)
+        drawn = choice_parts(sizes, len(sample.items), cells=comparison.form == "cells")
+    return quantiles(drawn, len(sizes), scale)
 
 
-def _measure(data: _Data, comparison: Comparison, sample: Sample, public: FloatArray) -> Measure:
+def _measure(
+    gram: Gram | None, comparison: Comparison, sample: Sample, public: FloatArray
+) -> Measure:
     """Return the statistic of the test, as a function of tables."""
     if comparison.form == "pairs":
-        return _pairs(data, comparison)
-    apart: Measure = (
-        departures.share_departures
-        if data.gram is None
-        else partial(departures.kernel_departures, gram=data.gram)
-    )
+        return _pairs(gram, comparison)
+    apart: Measure = share_departures if gram is None else partial(kernel_departures, gram=gram)
     if comparison.form == "sum":
         return lambda tables: apart(tables).sum(axis=1)
     if comparison.form == "cells":
-        return lambda tables: departures.omnibus_values(departures.cell_parts(tables), public)
-    ranked = comparison.statistic in ("mallows", "kendall")
+        return lambda tables: omnibus_values(cell_parts(tables), public)
     parts = partial(
-        departures.parts_of_departures,
+        parts_of_departures,
         sizes=np.array(sample.sizes),
-        diameter=DIAMETER[_kernel(comparison)] if ranked else 1.0,
+        diameter=1.0 if gram is None else DIAMETER[_kernel(comparison)],
     )
-    return lambda tables: departures.omnibus_values(parts(apart(tables)), public)
+    return lambda tables: omnibus_values(parts(apart(tables)), public)
 
 
-def _pairs(data: _Data, comparison: Comparison) -> Measure:
+def _pairs(gram: Gram | None, comparison: Comparison) -> Measure:
     """Return the largest distance of two groups, as a function of tables."""
-    if data.gram is not None:
-        return partial(kernel_distance, gram=data.gram)
+    if gram is not None:
+        return partial(kernel_distance, gram=gram)
     return chi_square if comparison.statistic == "chi-square" else largest_distance
 
 
-def _data(encoded: EncodedGroups, comparison: Comparison) -> _Data:
-    """Return counts by sample and kind of units with one row each; sensitive.
+def _data(
+    encoded: EncodedGroups, comparison: Comparison
+) -> tuple[IntArray, Gram | None, IntArray | None]:
+    """Return the input of a permutation test, of units with one row each; sensitive.
 
-    Groups without units, if any, are left out.
+    Counts by sample and kind; no sample is empty, as groups without units, if any, are left out.
+    The kernel matrix of kinds of rankings, or features of many. The kinds of each respondent's
+    answers, shape (2, n), where two samples are of the same respondents.
     """
     sample = encoded.sample
     parts = [part for part in encoded._parts if part.sample.nobs]
-    people = [part.sample.nobs for part in parts]
+    gram = None
     if sample.kind == "choices":
-        return _Data(
-            np.array([tabulated(part) for part in parts]),
-            pairs=_pairs_of([part._rows.ravel() for part in parts], encoded._partners),
-        )
-    ranks = np.concatenate([part._rows for part in parts])
-    # of few items the kinds are all m! orders, of many each respondent is a kind
-    m = len(sample.items)
-    if m <= MAX_TABULATED:
-        from privrank.kernels.rankings import places_of
+        kinds = [part._rows.ravel() for part in parts]
+        counts = np.array([tabulated(part) for part in parts])
+    else:
+        ranks = np.concatenate([part._rows for part in parts])
+        places = np.arange(len(ranks))
+        # of few items the kinds are all m! orders, of many each respondent is a kind
+        if len(sample.items) <= MAX_TABULATED:
+            from privrank.kernels.rankings import places_of
 
-        orders = orders_of(m)
-        blocks = np.split(places_of(ranks), np.cumsum(people)[:-1])
-        return _Data(
-            np.array([np.bincount(block, minlength=len(orders)) for block in blocks]),
-            gram=list(gram_blocks(orders, _kernel(comparison))),
-            pairs=_pairs_of(blocks, encoded._partners),
-        )
-    return _Data(
-        np.repeat(np.eye(len(people), dtype=np.int64), people, axis=1),
-        gram=gram_of(ranks, _kernel(comparison)),
-        pairs=_pairs_of(
-            np.split(np.arange(sum(people)), np.cumsum(people)[:-1]), encoded._partners
-        ),
-    )
+            places = places_of(ranks)
+            ranks = orders_of(len(sample.items))
+        kinds = np.split(places, np.cumsum([part.sample.nobs for part in parts])[:-1])
+        counts = np.array([np.bincount(kind, minlength=len(ranks)) for kind in kinds])
+        gram = gram_of(ranks, _kernel(comparison))
+    partners = encoded._partners
+    pairs = None if partners is None else np.stack([kinds[0], kinds[1][partners]])
+    return counts, gram, pairs
 
 
 def _kernel(comparison: Comparison) -> RankKernel:
     return "kendall" if comparison.statistic == "kendall" else "mallows"
-
-
-def _pairs_of(kinds: list[IntArray], partners: IntArray | None) -> IntArray | None:
-    """Return the kinds of each respondent's answers, where two samples are of the same."""
-    return None if partners is None else np.stack([kinds[0], kinds[1][partners]])
-
-
-def draw_details(encoded: EncodedGroups, plan: Plan, rng: Rng) -> dict[str, IntArray]:
-    """Return the totals by group with the noise that was planned for them, if any were.
-
-    Units have one row each (:func:`privrank.mechanisms.samples.one_row_each`).
-    """
-    details = {}
-    for number, part in enumerate(encoded._parts):
-        name = f"{DETAILS} {number}"
-        if name in plan.parts:
-            rows = tabulated(part)
-            totals = rows if part.sample.kind == "choices" else (rows - 1).sum(axis=0)
-            details[name] = draw(plan.parts[name], totals, rng)
-    return details
 
 
 def noise_cell(scale: float) -> float:
@@ -398,3 +417,239 @@ def null_threshold(statistics: FloatArray, level: float, b: float) -> float:
     2 Delta, whatever else is released of the same re-labellings.
     """
     return noisy_quantile(statistics, level, b, copies=2)
+
+
+def share_departures(tables: TableArray) -> FloatArray:
+    """Return the departures D_g of shares by category, in total variation, by table.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by group and category.
+
+    Returns
+    -------
+    ndarray of float64, shape (t, G)
+        Within a table, equal departures have exactly equal values.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    total = int(sizes.sum())
+    departures = np.empty(tables.shape[:2])
+    for rows in batches(len(tables), tables[0].size, _CELLS):
+        pooled = _pooled(tables[rows])
+        for g, size in enumerate(sizes):
+            deviation = np.abs(total * tables[rows, g].astype(np.int64) - size * pooled)
+            departures[rows, g] = deviation.sum(axis=1) / (2.0 * total**2)
+    return departures
+
+
+def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
+    """Return the departures D_g of mean features under a kernel, by table.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by group and kind; no group is empty.
+    gram : iterable of (int, ndarray of float64)
+        The kernel matrix, as for :func:`kernel_products`.
+
+    Returns
+    -------
+    ndarray of float64, shape (t, G)
+        w_g sqrt(x^2 + 1e-12), where x is the distance of the group's mean from the overall mean;
+        the root changes no faster than x.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    share = sizes / sizes.sum()
+    from_mean = np.eye(len(sizes)) - share  # rows e_g - w: the mean of g less that of all
+    square = ((from_mean @ kernel_products(tables, gram)) * from_mean).sum(axis=2)
+    return np.asarray(share * np.sqrt(np.maximum(square, 0.0) + FLOOR))
+
+
+def parts_of_departures(departures: FloatArray, sizes: IntArray, diameter: float) -> FloatArray:
+    """Return T and all D_g in units of their sensitivities, shape (t, 1 + G)."""
+    total = int(np.sum(sizes))
+    share = np.asarray(sizes) / total
+    steps = np.maximum(share, 1.0 - share) * diameter / total
+    whole = departures.sum(axis=1) / (2.0 * (1.0 - share.min()) * diameter / total)
+    return np.concatenate((whole[:, None], departures / steps), axis=1)
+
+
+def cell_parts(tables: TableArray) -> FloatArray:
+    r"""Return statistics of choices with power for many small differences and for one large one.
+
+    Parameters
+    ----------
+    tables : ndarray of int32, shape (t, G, k)
+        Counts by group and category; no group is empty.
+
+    Returns
+    -------
+    ndarray of float64, shape (t, 1 + 2 G), or (t, 2) for two groups
+        S, then all R_g, then all M_g, each in units of its sensitivity. For two groups, R_1 and
+        M_1, because the other statistics are then redundant.
+
+    Notes
+    -----
+    With counts c_gx, C_x = sum_g c_gx and A_gx = c_gx - w_g C_x,
+
+        R_g = sum_x (|A_gx| - e_g(C_x)),  S = sum_g R_g,  M_g = max_x (|A_gx| - s_g(C_x)),
+
+    where e_g and s_g approximate the mean and the spread of |A_gx| for equal groups. Without them a
+    part would lose its power if categories have very different sizes. They are functions of C_x,
+    which no re-labelling changes.
+
+    **Privacy.** Unit and neighbours: replace one unit, in the group that a re-labelling has put it
+    in. Write b_g = w_g (1 - w_g) and v_g = max(w_g, 1 - w_g). e_g rises by at most b_g per count
+    (`_expected`) and s_g by at most v_g / 8 (`_spread`), and neither falls. Removing a unit of
+    group g from x moves |A_gx| by at most 1 - w_g and |A_hx| of another group by at most w_h, their
+    sum by at most 2 (1 - w_g), and -e_h(C_x) by 0 to b_h. Adding it at y moves them likewise, and
+    -e_h(C_y) by -b_h to 0. With B the sum of all b_h:
+
+    - S moves by at most 4 (1 - w) + B, w the smallest share;
+    - R_g by at most 2 v_g + b_g;
+    - M_g by at most 9 v_g / 8: so much each of two terms, and a maximum moves no more than its
+      terms.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64)
+    total = int(sizes.sum())
+    two = len(sizes) == 2
+    share = sizes / total
+    both = share * (1.0 - share)
+    most = np.maximum(share, 1.0 - share)
+    sums, largest = (np.zeros(tables.shape[:2]) for _ in range(2))
+    for rows in batches(len(tables), tables[0].size, _CELLS):
+        pooled = _pooled(tables[rows])
+        for g in range(1 if two else len(sizes)):
+            deviation = np.abs(total * tables[rows, g].astype(np.int64) - sizes[g] * pooled)
+            expected = _expected(pooled, int(sizes[g]), total).sum(axis=1)
+            sums[rows, g] = deviation.sum(axis=1) / total - expected
+            largest[rows, g] = (deviation / total - _spread(pooled, share[g])).max(axis=1)
+    groups = sums / (2.0 * most + both)
+    cells = largest / (9.0 / 8.0 * most)
+    if two:
+        return np.stack((groups[:, 0], cells[:, 0]), axis=1)
+    whole = sums.sum(axis=1) / (4.0 * (1.0 - share.min()) + both.sum())
+    return np.concatenate((whole[:, None], groups, cells), axis=1)
+
+
+def _pooled(tables: TableArray) -> IntArray:
+    """Return counts by kind over all groups, shape (1, k) if they are equal for all tables.
+
+    Re-labellings of one data set have equal counts, so quantities that depend on these are computed
+    once.
+    """
+    pooled = tables.sum(axis=1, dtype=np.int64)
+    return np.asarray(pooled[:1] if (pooled == pooled[0]).all() else pooled)
+
+
+def _spread(pooled: IntArray, share: float) -> FloatArray:
+    """Return s(c) = sqrt(b c + r^2) - r with b = w (1 - w), l = max(w, 1 - w) / 8, r = b / (2 l).
+
+    Its derivative is at most b / (2 r) = l, at 0.
+    """
+    root = 4.0 * min(share, 1.0 - share)
+    return np.asarray(np.sqrt(share * (1.0 - share) * pooled + root**2) - root)
+
+
+def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
+    """Return e(c), nearly the mean absolute deviation of a binomial (c, w = size / total) count.
+
+    e(c) = min_{j <= c} (d(j) + (c - j) w (1 - w)), with d the mean absolute deviation. So e
+    increases by at most w (1 - w) per count. As d does not decrease (the deviations of a martingale
+    grow), e does not decrease either. Counts beyond the table have e(last) sqrt(c / last): as
+    e(last) <= last w (1 - w), this increases by at most half of w (1 - w) per count.
+    """
+    table = _expected_table(size, total)
+    last = len(table) - 1
+    return np.asarray(table[np.minimum(pooled, last)] * np.sqrt(np.maximum(pooled / last, 1.0)))
+
+
+@lru_cache(maxsize=64)
+def _expected_table(size: int, total: int) -> FloatArray:
+    from scipy.stats import binom
+
+    share = size / total
+    count = np.arange(min(total, _TABULATED) + 1)
+    # De Moivre: 2 j (1 - w) P(Bin(c, w) = j) for j = floor(c w) + 1
+    j = count * size // total + 1
+    deviation = 2.0 * j * (1.0 - share) * binom.pmf(j, count, share)
+    # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
+    rise = share * (1.0 - share) * count
+    return readonly_copy(
+        np.minimum.accumulate(np.maximum.accumulate(deviation) - rise) + rise, np.float64
+    )
+
+
+def omnibus_values(parts: FloatArray, public: FloatArray) -> FloatArray:
+    """Return max_j (T_j - q_j) by table; its sensitivity is 1 (see the module's description)."""
+    return np.asarray((parts - public).max(axis=1))
+
+
+@lru_cache(maxsize=64)
+def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
+    """Return draws of `cell_parts`, or of the departures, of groups that choose uniformly."""
+    statistic = cell_parts if cells else share_departures
+    rng = public_generator("closeness of choices", k, *sizes)
+    held = batches(_DRAWS, len(sizes) * k, _HELD)
+    tables = (_multinomial(rng, sizes, k, rows.stop - rows.start) for rows in held)
+    drawn = np.concatenate(list(map(statistic, tables)))
+    parts = drawn if cells else parts_of_departures(drawn, np.array(sizes), 1.0)
+    return readonly_copy(parts, np.float64)
+
+
+@lru_cache(maxsize=64)
+def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatArray:
+    """Return draws of the departures of groups that rank m items uniformly.
+
+    Few items: all m! rankings, of which each group has multinomial counts. Else one public sample
+    of rankings, whose re-labellings are drawn.
+    """
+    rng = public_generator("closeness of rankings", m, *sizes)
+    total = sum(sizes)
+    groups = len(sizes)
+    draws = _DRAWS
+    if m <= MAX_TABULATED:
+        ranks = orders_of(m)
+        drawn = partial(_multinomial, rng, sizes, len(ranks))
+    else:
+        ranks = uniform_rankings(rng, total, m)
+        draws = min(_DRAWS, max(_WORK // (groups * total), _DRAWS // 10))
+        drawn = partial(_relabelled, rng, sizes)
+    gram = gram_of(ranks, kernel)
+    held = batches(draws, groups * max(groups, len(ranks)), _HELD)
+    apart = [kernel_departures(drawn(rows.stop - rows.start), gram) for rows in held]
+    parts = parts_of_departures(np.concatenate(apart), np.array(sizes), DIAMETER[kernel])
+    return readonly_copy(parts, np.float64)
+
+
+def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
+    """Return the public q_j of an omnibus from draws of its parts, for noise of this scale.
+
+    q_j is the number that part j with its noise exceeds, under a reference distribution, with the
+    probability that is its level. Parts are those of `cell_parts`, or T and departures.
+    """
+    levels = [0.02, *[0.015 / groups] * (2 * groups)]
+    if reference.shape[1] == 2:
+        levels = [0.025, 0.025]
+    elif reference.shape[1] == 1 + groups:
+        levels = [_WHOLE, *[_EACH / groups] * groups]
+    pairs = zip(reference.T, levels, strict=True)
+    return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
+
+
+def _multinomial(
+    rng: np.random.Generator, sizes: tuple[int, ...], k: int, draws: int
+) -> TableArray:
+    cells = np.full(k, 1.0 / k)
+    tables = np.empty((draws, len(sizes), k), dtype=np.int32)
+    for g, size in enumerate(sizes):
+        tables[:, g] = rng.multinomial(size, cells, draws)
+    return tables
+
+
+def _relabelled(rng: np.random.Generator, sizes: tuple[int, ...], draws: int) -> TableArray:
+    """Return tables in which each unit is a separate kind, dealt to the groups at random."""
+    label = np.repeat(np.arange(len(sizes)), sizes)
+    labels = rng.permuted(np.tile(label, (draws, 1)), axis=1)
+    return np.stack([labels == g for g in range(len(sizes))], axis=1).astype(np.int32)

@@ -4,8 +4,6 @@ All noise was fixed from public numbers before (:mod:`privrank.plans.calibration
 objective perturbation, which minimise a loss with a random linear term, are at the end.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,8 +23,8 @@ from privrank.bradley_terry.fit import (
     fit_ridge,
     loss_bounds,
 )
-from privrank.bradley_terry.linear import check_identified, item_contrasts
-from privrank.bradley_terry.paircounts import check_connected, halves
+from privrank.bradley_terry.linear import item_contrasts
+from privrank.bradley_terry.paircounts import halves
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
@@ -34,6 +32,7 @@ from privrank.mechanisms.tallies import (
     STATISTICS,
     largest_design_effect,
     net_wins,
+    observed_design,
     observed_moments,
     observed_pairs,
     observed_wins,
@@ -42,18 +41,15 @@ from privrank.mechanisms.tallies import (
     round_expected,
     same_half,
     sample_rows,
-    units,
 )
 from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
-from privrank.privacy.draws import draw_permutation
-from privrank.privacy.noise import draw_cells
+from privrank.privacy.noise import draw_cells, draw_permutation
 from privrank.release import names
 from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard
-from privrank.release.survey import Design, PairCounts
-from privrank.util.arrays import AnyArray, FloatArray, IntArray
-from privrank.util.checks import Rng
+from privrank.release.survey import PairCounts
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 
 def release_comparisons(
@@ -99,37 +95,37 @@ def release_comparisons(
     **Privacy.** The plan fixes the released parts and their noise (:func:`plan_comparisons`). Its
     epsilon is spent before a count is read. Then a secret draw omits rows beyond the bounds
     (:func:`privrank.mechanisms.tallies.sample_rows`). Groups of respondents have independent noise
-    each (:mod:`privrank.privacy.netnoise`).
+    each (:mod:`privrank.privacy.sensitivity`).
     """
     design = encoded.design
-    exact = math.isinf(plan.epsilon)
-    if exact and (budget is None or math.isinf(budget.epsilon)):
+    if math.isinf(plan.epsilon) and (budget is None or math.isinf(budget.epsilon)):
         # a disconnected graph is refused before epsilon is spent; a finite budget refuses every
         # such run
         encoded = sample_rows(encoded, rng)
-        design = _observed(
+        design = observed_design(
             encoded, always=names.MOMENTS[0] in plan.parts or plan.mechanism == names.WINS
         )
-
-    def drawn() -> Drawn:
-        return _drawn(sample_rows(encoded, rng), plan, link, solver, reader, rng)
-
-    return spend_and_release(plan, design, drawn, budget=budget, rng=rng, link=link)
+    return spend_and_release(
+        plan,
+        design,
+        partial(_drawn, encoded, plan, link, solver, reader, rng),
+        budget=budget,
+        rng=rng,
+        link=link,
+    )
 
 
 def _drawn(
     encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
     """Draw the parts of the first stage of a plan, and prepare the second stage."""
+    encoded = sample_rows(encoded, rng)
     items = len(encoded.design.items)
-    exact = math.isinf(plan.epsilon)
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    later = [name for name in SECOND_STAGE if name in plan.parts]
-    moments = {*names.MOMENTS, *names.TIE_MOMENTS, names.BY_PAIR}
-    for name in sorted(plan.parts.keys() - {names.WORTHS, *later, *moments}):
-        if name == names.WINS and exact:
+    for name in sorted(plan.parts.keys() & STATISTICS.keys()):
+        if name == names.WINS and math.isinf(plan.epsilon):
             values[name] = observed_wins(encoded).ravel()
             continue
         counts = STATISTICS[name](encoded)
@@ -138,11 +134,16 @@ def _drawn(
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if names.MOMENTS[0] in plan.parts:
         values |= observed_moments(encoded)
+    later = [name for name in SECOND_STAGE if name in plan.parts]
 
-    def second_stage(first: Release) -> Release:
+    def second_stage(release: Release) -> Release:
         for name in later:
-            first = SECOND_STAGE[name](encoded, first, rng)
-        return first
+            exact, found = SECOND_STAGE[name](encoded, release)
+            drawn = {name: draw(plan.parts[name], exact, rng)}
+            release = replace(
+                release, values={**release.values, **drawn}, found={**release.found, **found}
+            )
+        return release
 
     def then(first: Release) -> Release:
         return fit_error_guard(partial(second_stage, first), first_stage(first), reader)
@@ -172,21 +173,19 @@ def first_stage(release: Release) -> Release:
     return replace(release, plan=first)
 
 
-def _with_opponents(encoded: Encoded, release: Release, rng: Rng) -> Release:
-    """Add the comparisons within halves of the released order minus those between halves.
+def _opponents(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str, float]]:
+    """Return the comparisons within halves of the released order minus those between halves.
 
     Notes
     -----
     **Privacy.** The halves are computed from what is released already, and the statistic has its
     sensitivity whatever these are (:func:`privrank.mechanisms.tallies.same_half`).
     """
-    exact = np.array([same_half(encoded, halves(release))])
-    drawn = draw(release.plan.parts[names.OPPONENTS], exact, rng)
-    return replace(release, values={**release.values, names.OPPONENTS: drawn})
+    return np.array([same_half(encoded, halves(release))]), {}
 
 
-def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
-    """Add the statistic of the dependence of respondents' answers.
+def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str, float]]:
+    """Return the statistic of the dependence of respondents' answers, and public facts about it.
 
     Notes
     -----
@@ -196,56 +195,34 @@ def _with_dependence(encoded: Encoded, release: Release, rng: Rng) -> Release:
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so both stages compose.
     """
-    part = release.plan.parts[names.DEPENDENCE]
-    findings = dict(release.found)
     pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
     varied = release.design.varied
     if pairs and not varied:
-        exact = pair_moments(encoded)
-    else:
-        equations = score_equations(release)
-        fitted = estimate(equations, release)
-        b = fitted.coefficients
-        answers, ties = expected_answers(release, b) if varied else (None, None)
-        expected = round_expected(release.design, answers, ties)
-    if pairs and varied:
-        exact = pair_moments(encoded, expected)
-        findings[names.RESIDUAL] = expected.farthest / expected.steps
-    elif not pairs:
-        directions = contrast_directions(equations, release, b, response(equations, fitted))
-        contrasts = round_directions(release.design, directions, expected)
-        exact = np.array([largest_design_effect(encoded, contrasts, expected)])
-        findings[names.LARGEST] = float(directions.others * contrasts.most)
-        findings[names.CEILING] = float(directions.others * contrasts.ceiling)
-        if release.design.davidson:
-            findings[names.TIE_FLOOR] = float(contrasts.tie_floor)
-    values = {**release.values, names.DEPENDENCE: draw(part, exact, rng)}
-    return replace(release, values=values, found=findings)
+        return pair_moments(encoded), {}
+    equations = score_equations(release)
+    fitted = estimate(equations, release)
+    b = fitted.coefficients
+    answers, ties = expected_answers(release, b) if varied else (None, None)
+    expected = round_expected(release.design, answers, ties)
+    if pairs:
+        found = {names.RESIDUAL: expected.farthest / expected.steps}
+        return pair_moments(encoded, expected), found
+    directions = contrast_directions(equations, release, b, response(equations, fitted))
+    contrasts = round_directions(release.design, directions, expected)
+    found = {
+        names.LARGEST: float(directions.others * contrasts.most),
+        names.CEILING: float(directions.others * contrasts.ceiling),
+    }
+    if release.design.davidson:
+        found[names.TIE_FLOOR] = float(contrasts.tie_floor)
+    return np.array([largest_design_effect(encoded, contrasts, expected)]), found
 
 
-SECOND_STAGE: dict[str, Callable[[Encoded, Release, Rng], Release]] = {
-    names.OPPONENTS: _with_opponents,
-    names.DEPENDENCE: _with_dependence,
+SECOND_STAGE: dict[str, Callable[[Encoded, Release], tuple[IntArray, dict[str, float]]]] = {
+    names.OPPONENTS: _opponents,
+    names.DEPENDENCE: _dependence,
 }
 """Functions that measure a part given the parts of the first stage, by name and in order."""
-
-
-def _observed(encoded: Encoded, *, always: bool) -> Design:
-    """Return the design of a non-private run, with observed pair counts unless declared.
-
-    Statistics by observed pair `always` need observed counts.
-    """
-    design = encoded.design
-    if design.pairs is not None and design.pairs.origin == "declared" and not always:
-        return design
-    pairs = observed_pairs(encoded)
-    check_connected(pairs, design.items)
-    if design.covariates is None:
-        return replace(design, pairs=pairs)
-    described = replace(design.covariates, units=units(encoded))
-    design = replace(design, pairs=pairs, covariates=described)
-    check_identified(design)
-    return design
 
 
 def draw_worths(
@@ -347,7 +324,6 @@ def certified_worths(
     times degrees over gamma, which a refused ridge keeps far below 1. Ordinary noise needs one.
     """
     gamma = noise.gamma
-    far = loss.far
     # all numbers that depend on the size of the noise are fractions: no rounding until they are
     # small (first the gaps are narrowed, then the centre c is subtracted in whole grid steps)
     unit = Fraction(gamma) * Fraction(OUTPUT_STEP)
@@ -366,7 +342,7 @@ def certified_worths(
     # NEAREST, where the tolerance of the last fit is certified
     while True:
         error = Objective(rest, linear, gamma, moved).rounding(fit.point)
-        radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / far
+        radius = ((fit.gradient_norm + error) / gamma + OUTPUT_STEP) / loss.far
         centre = centre + _grid(fit.point)
         rest = np.array([float(b - unit * int(c)) for b, c in zip(sought, centre, strict=True)])
         offset = (centre[pairs.first] - centre[pairs.second]).astype(np.float64) * OUTPUT_STEP

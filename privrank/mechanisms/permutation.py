@@ -77,23 +77,19 @@ https://arxiv.org/abs/1707.05128; Jiao and Vert (2018),
 https://doi.org/10.1109/TPAMI.2017.2719680; Mania, Ramdas, Wainwright, Jordan and Recht (2018), https://arxiv.org/abs/1603.08035.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from itertools import combinations, starmap
+from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.plans.closeness import MAX_FEATURED, MAX_MATRIX, RankKernel
-from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
-from privrank.privacy.noise import draw_one_each
-from privrank.util.arrays import FloatArray, IntArray, Words, batches
-from privrank.util.checks import Rng
+from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
+from privrank.util.arrays import FloatArray, IntArray, Rng, Words, batches
 from privrank.util.solvers import bisect, spectrum
 
 TableArray = NDArray[np.int32]
@@ -119,17 +115,11 @@ FLOOR = 1e-12
 _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
-_FEATURED = 2**22
-"""Features of rankings held at a time."""
-
 _WORDS = 128
 """Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
 
 _BITS = 2**33
 """Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
-
-_COINS = 2**22
-"""Coins that are tossed at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +151,7 @@ class Features:
         landmarks, root, heights = _landmarks(m)
         signs = np.zeros((count * (groups - 1), len(first)))
         rest = np.zeros((count * (groups - 1), len(landmarks)))
-        for rows in batches(len(self.ranks), len(first) + len(landmarks), _FEATURED):
+        for rows in batches(len(self.ranks), len(first) + len(landmarks)):
             shares = tables[:, :-1, rows] / sizes[:-1, None] - tables[:, -1:, rows] / sizes[-1]
             flat = shares.reshape(len(signs), -1)
             ranks = self.ranks[rows]
@@ -302,17 +292,23 @@ def permuted_statistics(
     return np.concatenate(parts)
 
 
-def _largest(tables: TableArray, distance: Callable[[int, int], FloatArray]) -> FloatArray:
-    """Return the largest distance of two samples, given their numbers; 0 of one alone, by table."""
-    pairs = combinations(range(tables.shape[1]), 2)
-    return reduce(np.maximum, starmap(distance, pairs), np.zeros(len(tables)))
+def _largest(
+    tables: TableArray, distance: Callable[[IntArray, IntArray, int], FloatArray]
+) -> FloatArray:
+    """Return the largest distance of two samples g and h by table; 0 of one alone.
 
-
-def _apart(tables: TableArray, sizes: IntArray, g: int, h: int) -> IntArray:
-    """Return n_h c_g - n_g c_h: the difference of two samples' frequencies times n_g n_h."""
-    first = tables[:, g].astype(np.int64)
-    second = tables[:, h].astype(np.int64)
-    return np.asarray(first * sizes[h] - second * sizes[g])
+    `distance` maps n_h c_g - n_g c_h, which is n_g n_h times the difference of their frequencies,
+    c_g + c_h and n_g n_h.
+    """
+    sizes = tables[0].sum(axis=1, dtype=np.int64).tolist()
+    largest = np.zeros(len(tables))
+    for g, h in combinations(range(len(sizes)), 2):
+        first = tables[:, g].astype(np.int64)
+        second = tables[:, h].astype(np.int64)
+        # whole numbers up to n_g n_h, for which equal statistics compare equal
+        apart = first * sizes[h] - second * sizes[g]
+        largest = np.maximum(largest, distance(apart, first + second, sizes[g] * sizes[h]))
+    return largest
 
 
 def largest_distance(tables: TableArray) -> FloatArray:
@@ -328,14 +324,7 @@ def largest_distance(tables: TableArray) -> FloatArray:
     ndarray of float64, shape (t,)
         Sensitivity: ``mean_sensitivity(sizes, 1.0)``.
     """
-    sizes = tables[0].sum(axis=1, dtype=np.int64)
-
-    def distance(g: int, h: int) -> FloatArray:
-        # whole numbers up to n_g n_h, for which equal statistics compare equal
-        apart = np.abs(_apart(tables, sizes, g, h)).sum(axis=1)
-        return np.asarray(apart / (2 * sizes[g] * sizes[h]))
-
-    return _largest(tables, distance)
+    return _largest(tables, lambda apart, both, product: np.abs(apart).sum(axis=1) / (2 * product))
 
 
 def chi_square(tables: TableArray) -> FloatArray:
@@ -347,14 +336,12 @@ def chi_square(tables: TableArray) -> FloatArray:
     and of Acharya, Sun and Zhang. To it the number of kinds that occur is added. No permutation
     changes that number, so the permutation tests are one.
     """
-    sizes = tables[0].sum(axis=1, dtype=np.int64)
-
-    def distance(g: int, h: int) -> FloatArray:
-        apart = _apart(tables, sizes, g, h).astype(np.float64)
-        both = np.maximum(tables[:, g] + tables[:, h], 1)
-        return np.asarray((apart**2 / both).sum(axis=1) / (sizes[g] * sizes[h]))
-
-    return _largest(tables, distance)
+    return _largest(
+        tables,
+        lambda apart, both, product: np.asarray(
+            (apart.astype(np.float64) ** 2 / np.maximum(both, 1)).sum(axis=1) / product
+        ),
+    )
 
 
 def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
@@ -374,11 +361,9 @@ def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
         no faster than x. Sensitivity: ``mean_sensitivity(sizes, diameter)``.
     """
     products = kernel_products(tables, gram)
-
-    def squared(g: int, h: int) -> FloatArray:
-        return np.asarray(products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h])
-
-    return np.sqrt(_largest(tables, squared) + FLOOR)
+    g, h = np.triu_indices(tables.shape[1], 1)
+    squared = products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h]
+    return np.sqrt(squared.max(axis=1, initial=0.0) + FLOOR)
 
 
 def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
@@ -484,7 +469,7 @@ def swapped(pairs: IntArray, kinds: int, patterns: int, rng: Rng) -> TableArray:
     """
     n = pairs.shape[1]
     tables = np.empty((patterns, 2, kinds), dtype=np.int32)
-    for rows in batches(patterns, n, _COINS):
+    for rows in batches(patterns, n):
         number = rows.stop - rows.start
         # where the coin is 1 the answers of a respondent change places
         coins = draw_one_each(np.full(number * n, 2), rng).reshape(number, n)
@@ -522,12 +507,9 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
     statistics with different spreads have equal weight in an omnibus. If it does not, q is a
     quantile of the draws.
     """
-    draws = np.asarray(draws, dtype=np.float64)
     if scale == 0:
         return float(np.quantile(draws, 1.0 - level, method="inverted_cdf"))
     reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
-    low = float(draws.min()) - reach
-    high = float(draws.max()) + reach
 
     def exceeded(q: float) -> bool:
         steps = (q - draws) / scale
@@ -537,4 +519,4 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
             tail *= 1.0 + 0.5 * np.abs(steps)
         return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
 
-    return bisect(exceeded, low, high, 60)[1]
+    return bisect(exceeded, float(draws.min()) - reach, float(draws.max()) + reach, 60)[1]

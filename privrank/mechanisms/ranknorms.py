@@ -1,4 +1,4 @@
-"""Statistics of rankings against uniformity: norms, what these leave over, and the defaults.
+"""Statistics of rankings: norms against uniformity, what these leave over, Mallows models.
 
 Norms of sums over n >= 2 rankings of m >= 2 items: of rank vectors, and of signs of pairs.
 
@@ -13,25 +13,32 @@ Under uniformity the S_p are independent, each the sum of n fair signs, whatever
 of the rankings from uniformity. Its kernel sees which items are placed first or last, cycles of
 preferences and, in its third part, all else, while mean ranks enter with little weight: these are
 what the Borda norm is for.
+
+**Mallows models** with a known centre and dispersion: the clipped distance to the centre, and the
+norm of the mean sign vector.
 """
 
-from __future__ import annotations
-
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from privrank.distributions import kendall
+from privrank.distributions.mallows import Mallows
 from privrank.encode.samples import count_orders
 from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import (
+    FULL,
     Order,
     Value,
     are_many,
+    null_draws,
     null_of,
+    table_key,
     uniform_rankings,
     usual_draws,
 )
@@ -49,7 +56,15 @@ from privrank.mechanisms.categories import (
     omnibus,
     omnibus_of,
 )
-from privrank.util.arrays import IntArray, Words, batches, most_rankings, orders_of, signs_of_orders
+from privrank.util.arrays import (
+    FloatArray,
+    IntArray,
+    Words,
+    batches,
+    most_rankings,
+    orders_of,
+    signs_of_orders,
+)
 
 CERTIFIED = 200
 """Up to this many rankings or items, null draws carry their certificate as data do."""
@@ -60,6 +75,16 @@ _RIDGE = 0.01
 BORDA_LEVEL = 0.045
 RESIDUAL_LEVEL = 0.005
 """The shares of the Borda norm and the residual norm in a level of 0.05."""
+
+MAX_PAIRED = 200
+"""Most items of which all pairs are looked at, in time n m^2 for each of thousands of draws."""
+
+_TAIL = 1e-3
+"""Probability under the null on either side that clipping may touch."""
+
+_WEIGHT = 2**20
+_SCORE = 2**32
+"""The number 1 in integer units, for the weight of a ranking and the mean sign of a pair."""
 
 
 def borda_norm(n: int, m: int) -> Statistic:
@@ -89,15 +114,11 @@ def borda_norm(n: int, m: int) -> Statistic:
         sensitivity=GRID + ALLOWANCE,
         value=value,
         null=partial(null_of, "capped borda norm", (n, m), drawn, _rankings(n, m)),
-        blind_to=_mean_ranks(m),
+        # of two items mean ranks are all there is
+        blind_to=("equal mean ranks",) if m > 2 else (),
         consistent=None,
         simulated=drawn,
     )
-
-
-def _mean_ranks(m: int) -> tuple[Blindness, ...]:
-    """Return what mean ranks leave out; of two items they are all there is."""
-    return ("equal mean ranks",) if m > 2 else ()
 
 
 def _capped(norm: Callable[[IntArray], float], step: float, ranks: IntArray, order: Order) -> int:
@@ -132,7 +153,8 @@ def plain_norm(n: int, m: int) -> Statistic:
         sensitivity=GRID,
         value=_plain,
         null=null,
-        blind_to=_mean_ranks(m),
+        # of two items mean ranks are all there is
+        blind_to=("equal mean ranks",) if m > 2 else (),
         consistent=None,
     )
 
@@ -350,8 +372,6 @@ class Limit:
 
 def _sum_of_squares(whole: IntArray) -> int:
     """Return the sum of squares of whole numbers, of any size."""
-    if len(whole) * int(np.abs(whole).max()) ** 2 < 2**63:
-        return int(whole @ whole)
     return sum(one * one for one in whole.tolist())
 
 
@@ -491,3 +511,239 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     )
     # simulations of power draw rankings
     return replace(whole, simulated=None, coarse=None) if are_many(n, m) else whole
+
+
+def _sample(n: int, model: Mallows) -> NullSample:
+    """Return what draws n rankings from a model, under the name of the omnibus."""
+    # relabelling the items changes no distribution, so the centre is no part of the sizes
+    sizes = (n, len(model.items), table_key([model.theta]))
+    return NullSample("omnibus of a Mallows model", sizes, partial(model.rvs, n))
+
+
+def _statistic(
+    name: str,
+    step: float,
+    sensitivity: int,
+    sample: NullSample,
+    value: Value,
+    blind_to: Blindness,
+) -> Statistic:
+    return Statistic(
+        name,
+        step,
+        sensitivity,
+        value,
+        null=partial(null_of, name, sample.sizes, value, sample.draw),
+        # of two items the share of one order is all there is
+        blind_to=(blind_to,) if sample.sizes[1] > 2 else (),
+        consistent=None,
+    )
+
+
+# The distance to the centre
+
+
+@cache
+def _window(m: int, theta: float) -> tuple[int, int, float]:
+    """Return the clipping points of the distance, and the null mean of the clipped distance."""
+    low, high = (_quantile(m, theta, level) for level in (_TAIL, 1 - _TAIL))
+    high = max(high, low + 1)
+    below = kendall.distribution(m, theta, np.arange(low, high, dtype=np.float64))
+    return low, high, low + float((1.0 - below).sum())
+
+
+def _quantile(m: int, theta: float, level: float) -> int:
+    """Return the least distance d with P(D <= d) >= level."""
+    return bisect_left(
+        range(m * (m - 1) // 2),
+        level,
+        key=lambda distance: kendall.distribution(m, theta, np.array([float(distance)]))[0],
+    )
+
+
+def _distance(n: int, model: Mallows, ranks: IntArray, order: Order) -> int:
+    from privrank.kernels import rankings as kernels
+
+    low, high, mean = _window(len(model.items), model.theta)
+    distances = kernels.kendall_to_center(ranks, np.array(model.center))
+    total = int(np.clip(distances, low, high).sum())
+    return abs(GRID * total - round(GRID * n * mean)) // (high - low)
+
+
+def clipped_distance(n: int, model: Mallows) -> Statistic:
+    """Return how far the mean clipped Kendall distance to the centre is from its null mean.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(|1024 sum_l clip(d_l, lo, hi) - a| / (hi - lo)), d_l the distance of
+        ranking l, lo and hi the 0.001 and 0.999 quantiles of d under the null (at least 1 apart),
+        and a the null mean of what stands before it, rounded to a whole number.
+
+    Notes
+    -----
+    **Privacy.** lo, hi and a are functions of the null, so public. A replaced ranking moves the sum
+    of clipped distances, a whole number, by at most hi - lo, and 1024 times it by 1024 (hi - lo).
+    The quotient moves by at most 1024, and so does its floor, which is taken in integers. Attained
+    where one distance falls from hi to lo and the sum stays above its null mean.
+
+    **Null.** Monte Carlo over rankings from the model.
+    """
+    low, high, _ = _window(len(model.items), model.theta)
+    return _statistic(
+        "clipped distance to the centre",
+        (high - low) / n / GRID,
+        GRID,
+        _sample(n, model),
+        partial(_distance, n, model),
+        "equal mean distance",
+    )
+
+
+# The mean sign vector
+
+
+@cache
+def _inverted(m: int, theta: float) -> FloatArray:
+    """Return P(a pair `gap` places apart in the centre is inverted), for gap 0, ..., m - 1."""
+    return np.array([0.0, *(1.0 - kendall.pair_probability(gap, theta) for gap in range(1, m))])
+
+
+@cache
+def _expected(m: int, theta: float) -> FloatArray:
+    """Return those probabilities for all pairs of columns a < b, else 0."""
+    gap = np.arange(m)[None, :] - np.arange(m)[:, None]
+    return np.asarray(_inverted(m, theta)[np.maximum(gap, 0)])
+
+
+def _squares(ranks: IntArray, theta: float) -> FloatArray:
+    """Return |f - E f|^2 of each ranking, columns in the order of the centre.
+
+    A pair in the order of the centre gives (1 - mu)^2, an inverted one (1 + mu)^2 = that + 4 mu.
+    """
+    from privrank.kernels import rankings as kernels
+
+    m = ranks.shape[1]
+    inverted = _inverted(m, theta)
+    scores = np.rint((1 - 2 * inverted) * _SCORE).astype(np.int64)
+    base = 4 * float((inverted[1:] ** 2) @ np.arange(m - 1, 0, -1))
+    more = kernels.inversion_scores(ranks, scores) / _SCORE
+    return np.asarray((base + 4 * more) / (m * (m - 1) / 2))
+
+
+def _draw_square(rng: np.random.Generator, m: int, theta: float) -> int:
+    square = _squares(Mallows.from_theta(m, theta).rvs(1, rng), theta)[0]
+    return round(float(square) * _SCORE)
+
+
+@cache
+def _radius(m: int, theta: float) -> float:
+    """Return c, the 0.999 null quantile of |f - E f|, at least the length of one inverted pair."""
+    drawn = null_draws(
+        "radius of a ranking",
+        (m, table_key([theta])),
+        partial(_draw_square, m=m, theta=theta),
+        FULL,
+    )
+    square = float(np.quantile(drawn, 1 - _TAIL, method="inverted_cdf")) / _SCORE
+    return math.sqrt(max(square, 8 / (m * (m - 1))))
+
+
+@cache
+def _reach(m: int, theta: float) -> float:
+    """Return how far apart two clipped sign vectors can be; 2 where clipping would not help."""
+    inverted = _inverted(m, theta)[1:]
+    # V, the variance of the sign vector under the null: the sum over its pairs
+    variance = 4 * float((inverted * (1 - inverted)) @ np.arange(m - 1, 0, -1)) / (m * (m - 1) / 2)
+    radius = _radius(m, theta)
+    return min(2.0, 2 * radius, math.sqrt(2 * (radius**2 + variance)))
+
+
+def _kernel(model: Mallows, ranks: IntArray, order: Order) -> int:
+    from privrank.kernels import rankings as kernels
+
+    m = len(model.items)
+    theta = model.theta
+    reach = _reach(m, theta)
+    # columns in the order of the centre
+    columns = np.ascontiguousarray(ranks[:, np.argsort(model.center)])
+    # clipping: vectors longer than the radius are scaled to it, by whole 2^-20ths
+    weights = np.full(len(columns), _WEIGHT)
+    if reach < 2:
+        radius = _radius(m, theta)
+        length = np.sqrt(np.maximum(_squares(columns, theta), radius**2))
+        weights = np.floor(_WEIGHT * (radius / length)).astype(np.int64)
+    deviation = weights.sum() * _expected(m, theta) - kernels.inversion_sums(columns, weights)
+    norm = 2 * math.sqrt(float((deviation * deviation).sum()) / (m * (m - 1) / 2)) / _WEIGHT
+    return math.floor(GRID * norm / reach)
+
+
+def clipped_kernel(n: int, model: Mallows) -> Statistic:
+    """Return the norm of the mean clipped sign vector, centred at its null mean.
+
+    For at most 200 items.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(1024 |sum_l clip_c(f_l - E f)| / D), f the vector of the signs of all
+        C(m, 2) pairs, divided by sqrt(C(m, 2)), E f its mean under the null, clip_c the scaling of
+        longer vectors to length c, the 0.999 quantile of |f - E f| under the null, and
+        D = min(2, 2 c, sqrt(2 (c^2 + V))) with V = E |f - E f|^2.
+
+    Notes
+    -----
+    **Privacy.** E f and V are functions of the null, and c of public draws from it. Two sign
+    vectors are at most 2 apart, clipped ones at most 2 c. With mu the mean of a pair's sign, the
+    product of a = f - E f and b = f' - E f is at least the sum of -(1 - mu^2) / C(m, 2) over the
+    pairs that f and f' order differently, because the other terms are squares. That is at least -V.
+    So for scales v and w in [0, 1] with |v a| and |w b| at most c, |v a - w b|^2 <= 2 c^2 + 2 V.
+    The sum of clipped vectors moves by at most D when a ranking is replaced, and so does its norm.
+    For D = 2 clipping would not help and is left out.
+
+    Scales c / |f - E f| are rounded down to multiples of 2^-20, which keeps the vectors within
+    length c up to a relative error below 10^-6, and weighted counts of inverted pairs are then
+    exact. The norm is off by less than 0.1 steps for n below 10^9, so the value before its floor
+    moves by less than 1024.3, and the floor by at most 1025; 1026 leaves one more.
+
+    **Null.** Monte Carlo over rankings from the model.
+    """
+    m = len(model.items)
+    if m > MAX_PAIRED:
+        raise ValueError(
+            f"the clipped sign vector is for at most {MAX_PAIRED} items, got {m}: use the "
+            f"distance to the centre."
+        )
+    return _statistic(
+        "clipped Kendall norm from the null",
+        _reach(m, model.theta) / n / GRID,
+        GRID + ALLOWANCE,
+        _sample(n, model),
+        partial(_kernel, model),
+        "dispersion",
+    )
+
+
+def omnibus_mallows(n: int, model: Mallows, xi: float) -> Statistic:
+    """Return the larger of clipped Kendall norm and clipped distance, on a common scale.
+
+    Each has half of the level 0.05. `xi` is the pure privacy budget. For more than 200 items the
+    statistic is the clipped distance alone.
+
+    Notes
+    -----
+    **Privacy.** **Null.** As :func:`privrank.mechanisms.categories.omnibus` of its parts.
+    """
+    distance = clipped_distance(n, model)
+    if len(model.items) > MAX_PAIRED:
+        return distance
+    return omnibus(
+        "omnibus of a Mallows model",
+        _sample(n, model),
+        tuple(OmnibusPart(one.value, 0.025) for one in (clipped_kernel(n, model), distance)),
+        GRID + ALLOWANCE,
+        xi,
+        QUANTILE_DRAWS,
+        blind_to=("pairs and distance alone",),
+        consistent=None,
+    )

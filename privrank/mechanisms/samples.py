@@ -1,17 +1,25 @@
-"""Releases of one statistic, or one random bit, of a sample of rankings or choices.
+"""Releases of a sample: one statistic, one random bit, or the votes for a consensus of rankings.
 
-Rankings with ties and missing items are completed first, by secret draws from a null hypothesis.
+**Tests.** Rankings with ties and missing items are completed first, by secret draws from a null
+hypothesis.
+
+**Votes** for pair counts or Borda totals. Each unit has one vote on every pair of items, in whole
+steps. With L = lcm(1..max_rows) a respondent with k rankings casts, for each of them, L / k steps
+for the item it places before the other. So all their rows are used, and all respondents have equal
+weight. Where partial rankings are allowed, L is twice as large. A ranking in which two items are
+tied, or one of them is left out and nothing else is known, casts half of its steps for each.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from typing import cast
 
 import numpy as np
 
+from privrank.consensus.orders import by_score, pair_matrix
+from privrank.consensus.rules import Rule, consensus_of
 from privrank.encode.encoded import EncodedGroups, EncodedSample, SampleBlock
 from privrank.encode.rankingforms import complete_ranks
 from privrank.hypotheses.nullmodel import NullModel
@@ -19,7 +27,7 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
-from privrank.privacy.draws import (
+from privrank.privacy.noise import (
     draw_bit,
     draw_key,
     draw_orders,
@@ -27,13 +35,32 @@ from privrank.privacy.draws import (
     draw_rows,
     draw_uniforms,
 )
-from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
+from privrank.release.names import (
+    BOUNDARY,
+    DECISION,
+    EFFECT,
+    IMPOSSIBLE,
+    ORDER,
+    PAIRS,
+    SCORE,
+    STATISTIC,
+    TOTALS,
+)
 from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.util.arrays import FloatArray, IntArray, Words, batches, orders_of, signs_of_orders
-from privrank.util.checks import Rng
+from privrank.util.arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    Rng,
+    Words,
+    batches,
+    orders_of,
+    signs_of_orders,
+)
 
-Draw = Callable[[IntArray], IntArray]
+Found = tuple[dict[str, IntArray], dict[str, float]]
+"""Values that are released, and facts about how they were found in them."""
 
 
 def release_sample(
@@ -108,7 +135,7 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     -----
     **Privacy.** Unit and neighbours: replace one respondent with all their rows. Let k be the key
     of this fit. Whatever it is, and whatever its hash does, the row that is drawn of a respondent
-    is a function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). It
+    is a function of k, their own rows and their name (:func:`privrank.privacy.noise.draw_rows`). It
     is no function of other respondents, the order of rows, the part that they are in or the number
     of parts. So if one respondent is replaced, even by one with another name or in another part,
     the rows drawn under k are neighbours with one replaced row. A mechanism that is private for one
@@ -118,13 +145,14 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     (:class:`privrank.hypotheses.statistic.Statistic`).
     """
     drawn = encoded._people
-    many = len(encoded.sample.items)
     if drawn is None:
         return encoded
     if encoded.sample.unit == "respondent" and encoded.sample.max_rows > 1:
         drawn = drawn.then(partial(_drawn, key=draw_key(rng)))
     if encoded.sample.kind == "choices" and not apart:
-        rows = drawn.total(lambda part: np.bincount(part.cells[:, 0], minlength=many))
+        rows = drawn.total(
+            lambda part: np.bincount(part.cells[:, 0], minlength=len(encoded.sample.items))
+        )
     else:
         names, cells = drawn.total(
             lambda part: [part.name, part.cells],
@@ -136,9 +164,8 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
 
 def _drawn(part: SampleBlock, key: Words) -> SampleBlock:
     """Return a part with one row of each respondent."""
-    names = part.name[part.person]
     size = np.ones(len(part.person), dtype=np.int64)
-    chosen = draw_rows(part.person, size, 1, (names,), key) > 0
+    chosen = draw_rows(part.person, size, 1, (part.name[part.person],), key) > 0
     return SampleBlock(part.name, part.person[chosen], part.cells[chosen])
 
 
@@ -191,13 +218,20 @@ def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     probabilities of all m! orders. If no order that agrees has a positive probability, all are
     equally likely, because such a ranking has probability 0 for every draw.
     """
-    m = codes.shape[1]
-    if null.probabilities:
-        p = np.asarray(null.probabilities)
-        return _in_blocks(codes, math.factorial(m), lambda part: _chosen(part, p, rng))
-    if null.center:
-        return _in_blocks(codes, m, lambda part: _inserted(part, null, rng))
-    return _in_blocks(codes, m, lambda part: _of_uniform(part, rng))
+    n, m = codes.shape
+    p = np.asarray(null.probabilities)
+    ranks = np.empty((n, m), dtype=np.int64)
+    for rows in batches(n, math.factorial(m) if null.probabilities else m):
+        part = codes[rows]
+        if null.probabilities:
+            ranks[rows] = _chosen(part, p, rng)
+        elif null.center:
+            ranks[rows] = _inserted(part, null, rng)
+        else:
+            order = draw_orders(len(part), m, rng)
+            known = np.where(part > 0, part / 2, np.nan)
+            ranks[rows] = complete_ranks(known, order, anywhere=True)
+    return ranks
 
 
 def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
@@ -211,23 +245,14 @@ def completed_groups(encoded: EncodedGroups, rng: Rng) -> EncodedGroups:
     """
     if not encoded.sample.completed:
         return encoded
-    parts = [
-        EncodedSample(part.sample, completed(part._rows, NullModel(), rng))
-        for part in encoded._parts
-    ]
-    return EncodedGroups(encoded.sample, parts, encoded._partners)
-
-
-def _in_blocks(codes: IntArray, width: int, draw: Draw) -> IntArray:
-    ranks = np.empty(codes.shape, dtype=np.int64)
-    for rows in batches(len(codes), width):
-        ranks[rows] = draw(codes[rows])
-    return ranks
-
-
-def _of_uniform(codes: IntArray, rng: Rng) -> IntArray:
-    order = draw_orders(len(codes), codes.shape[1], rng)
-    return complete_ranks(np.where(codes > 0, codes / 2, np.nan), order, anywhere=True)
+    return EncodedGroups(
+        encoded.sample,
+        [
+            EncodedSample(part.sample, completed(part._rows, NullModel(), rng))
+            for part in encoded._parts
+        ],
+        encoded._partners,
+    )
 
 
 def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
@@ -266,3 +291,120 @@ def _chosen(codes: IntArray, p: FloatArray, rng: Rng) -> IntArray:
     # the last order of a positive probability, if a product was rounded up to the total
     place = np.minimum((weights <= above).sum(axis=1), (weights < total).sum(axis=1))
     return np.asarray(orders_of(m)[place])
+
+
+def release_aggregation(
+    encoded: EncodedSample,
+    plan: Plan,
+    *,
+    budget: Ledger | None,
+    rng: Rng,
+    find: Callable[..., Found] | None = None,
+) -> Release:
+    """Spend the budget, before any row is read, and release what `plan` asks for.
+
+    Or what `find` draws from the votes: given the plan, the sensitive counts of votes for each
+    pair, the votes of a pair, a public permutation of the items, and the source of noise.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows. A unit
+    adds to the count of each pair some number of steps between 0 and L. So every count moves by at
+    most L, and the l1 distance of the counts is at most L D, D = m (m - 1) / 2. The score of any
+    one order moves by at most L D. To the Borda totals, the sums of ranks, a unit adds L times a
+    mean of rankings, a point of the permutohedron. They move by L times a point of K, twice the
+    centred one (:class:`privrank.privacy.knorm.PermutohedronNoise`). These are the sensitivities of
+    one ranking (:class:`privrank.privacy.sensitivity.RankingSensitivity`) times L, attained by a
+    respondent whose rankings are all reversed; the plan's distributions are calibrated to them.
+
+    Partial rankings change nothing of this. The steps of a unit for all pairs are L times a point
+    of the cube [0, 1]^D; a complete ranking is one of its vertices. So counts move by at most L
+    each and scores by at most L D, whatever items a respondent ranks or omits. The map from votes
+    to totals takes the cube to the permutohedron, the sum of the segments between e_i and e_j over
+    all pairs, so totals move by L times a point of K. The votes of a pair always add up to L, so
+    the number of votes does not reveal which items a respondent has ranked.
+
+    - The order of noisy counts or totals is a function of them and of a public permutation.
+    - A score is that of an order already released, at its own share of epsilon: counts and score
+      together spend epsilon, by adaptive composition.
+    - Gaussian totals are private at the l2 distance of opposite rankings
+      (:func:`privrank.plans.aggregation.totals_scale`), their coordinates each moving by at most
+      L (m - 1).
+    """
+    sample = encoded.sample
+
+    def drawn() -> Drawn:
+        tie_break = draw_permutation(len(sample.items), rng)
+        steps = int(plan.number("steps"))
+        votes = _votes(encoded, steps)
+        found = (find or consensus_in)(plan, votes, sample.nobs * steps, tie_break, rng)
+        return Drawn(found[0], tie_break, found[1])
+
+    return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
+
+
+def pair_count_values(ranks: AnyArray) -> IntArray:
+    """Return how many of the rankings, ranks 1..m in the rows, place item i before item j."""
+    from privrank.kernels.rankings import count_pairs as count
+
+    return count(np.ascontiguousarray(ranks, dtype=np.int64))
+
+
+def half_votes(ranks: IntArray) -> IntArray:
+    """Return the half votes of partial rankings for item i before item j.
+
+    Given positive ranks on any scale, with ties, and 0 for items that a ranking leaves out. Two for
+    each ranking that places i before j, one where they are tied or one of them is left out.
+    """
+    n, m = ranks.shape
+    votes = np.empty((m, m), dtype=np.int64)
+    for i in range(m):
+        own = ranks[:, i, None]
+        ranked = (own > 0) & (ranks > 0)
+        votes[i] = n + (ranked & (own < ranks)).sum(axis=0) - (ranked & (own > ranks)).sum(axis=0)
+    np.fill_diagonal(votes, 0)
+    return votes
+
+
+def _votes(encoded: EncodedSample, steps: int) -> IntArray:
+    """Return the steps for item i before item j; (i, j) and (j, i) add up to nobs times `steps`."""
+    count = half_votes if encoded.partial else pair_count_values
+    if encoded._people is None:
+        return count(encoded._rows)
+    steps //= 2 if encoded.partial else 1
+    return encoded._people.total(partial(_votes_of, count=count, steps=steps))
+
+
+def _votes_of(part: SampleBlock, count: Callable[[IntArray], IntArray], steps: int) -> IntArray:
+    """Return the votes of a part: a respondent with k rankings casts L / k steps for each."""
+    size = np.bincount(part.person)[part.person]
+    return reduce(
+        np.add, (steps // k * count(part.cells[size == k]) for k in np.unique(size).tolist())
+    )
+
+
+def consensus_in(
+    plan: Plan, counts: IntArray, weight: int, tie_break: tuple[int, ...], rng: Rng
+) -> Found:
+    """Return noisy pair counts or Borda totals, the order found in them, and its score."""
+    values = {}
+    findings = {}
+    if PAIRS in plan.parts:
+        part = plan.parts[PAIRS]
+        assert part.noise is not None
+        values[PAIRS] = draw(part, counts[np.triu_indices(len(counts), 1)], rng)
+        fractions = pair_matrix(values[PAIRS] / weight)
+        variance = part.noise.variance / weight**2
+        best = consensus_of(cast(Rule, plan.method), fractions, variance, tie_break)
+        values[ORDER] = best.order
+        if plan.method in ("Kemeny", "EB-Kemeny"):
+            findings = best.findings
+    else:
+        # an item's rank is one more than the number of items before it
+        values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)
+        values[ORDER] = by_score(-values[TOTALS].astype(np.float64), tie_break)
+    if SCORE in plan.parts:
+        # the votes for every item before those that the order has ahead of it
+        against = np.tril(counts[np.ix_(values[ORDER], values[ORDER])], -1)
+        values[SCORE] = draw(plan.parts[SCORE], np.array([against.sum()]), rng)
+    return values, findings

@@ -1,7 +1,5 @@
 """Spend, then draw, then build the release: the steps of every mechanism."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,13 +8,13 @@ from threading import Lock
 import numpy as np
 
 from privrank.distributions.links import LOGIT, Link
-from privrank.privacy.budget import Ledger, check_budget
-from privrank.privacy.noise import source_of
+from privrank.privacy.budget import Ledger
+from privrank.privacy.noise import NoiseSource
 from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import Design, Sample
-from privrank.util.arrays import IntArray
-from privrank.util.checks import Rng, warn
+from privrank.util.arrays import IntArray, Rng
+from privrank.util.checks import warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,10 @@ def spend_and_release(
 ) -> Release:
     """Spend the epsilon of a plan, draw its parts and return the release.
 
+    Without a budget nothing is reserved. A fit that may be published, with a finite epsilon and
+    secure noise, warns about this once. Seeded noise is for simulations, whose results are not for
+    publication and of which studies make thousands.
+
     Parameters
     ----------
     plan : Plan
@@ -72,7 +74,8 @@ def spend_and_release(
     Raises
     ------
     BudgetExceeded, ValueError, TypeError, OSError
-        Before anything is read or drawn (:func:`spend`).
+        Before anything is read or drawn: if the budget has too little left, protects another unit,
+        is none, or cannot be written.
     FitError
         If reading or drawing fails. The budget remains spent.
 
@@ -83,12 +86,29 @@ def spend_and_release(
     guarantee that is proved for the plan. The rest of a release is the plan itself, public facts
     and functions of the values.
     """
-    spend(budget, plan, survey, rng)
+    if not isinstance(budget, Ledger | None):
+        raise TypeError(
+            f"budget must be a privrank.Budget or None, got {type(budget).__name__}. Make one with "
+            f"privrank.Budget(epsilon=...)."
+        )
+    if budget is not None:
+        budget.reserve(
+            plan.by,
+            plan.epsilon,
+            plan.delta,
+            unit=survey.unit,
+            max_rows=survey.max_rows,
+            rho=plan.rho,
+            released=plan.mechanism,
+        )
+    elif rng is None and math.isfinite(plan.epsilon):
+        _advise(survey.unit)
     outcome = fit_error_guard(drawn, None, "")
+    source: NoiseSource = "secure" if rng is None else "seeded"
     release = Release(
         plan=plan,
         survey=survey,
-        source=source_of(rng, plan.epsilon),
+        source="none" if math.isinf(plan.epsilon) else source,
         values=outcome.values,
         tie_break=outcome.tie_break,
         found=outcome.found,
@@ -115,33 +135,6 @@ def _advise(unit: str) -> None:
     except BaseException:  # if warnings are errors, the next fit is stopped as well
         _ADVISED.release()
         raise
-
-
-def spend(budget: Ledger | None, plan: Plan, survey: Design | Sample, rng: Rng) -> None:
-    """Reserve the epsilon of a plan, before anything is read or drawn.
-
-    Without a budget nothing is reserved. A fit that may be published, with a finite epsilon and
-    secure noise, warns about this once. Seeded noise is for simulations, whose results are not for
-    publication and of which studies make thousands.
-
-    Raises
-    ------
-    BudgetExceeded, ValueError, TypeError, OSError
-        If the budget has too little left, protects another unit, is none, or cannot be written.
-    """
-    check_budget(budget)
-    if budget is not None:
-        budget.reserve(
-            plan.by,
-            plan.epsilon,
-            plan.delta,
-            unit=survey.unit,
-            max_rows=survey.max_rows,
-            rho=plan.rho,
-            released=plan.mechanism,
-        )
-    elif rng is None and math.isfinite(plan.epsilon):
-        _advise(survey.unit)
 
 
 def draw(part: PartPlan, exact: IntArray, rng: Rng) -> IntArray:

@@ -18,19 +18,19 @@ If respondents compared different pairs, and the choice of pairs is random, nets
 answers minus their expectations under the fit (:class:`Expected`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from privrank.bradley_terry import dependence, linear
+from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
-from privrank.privacy.draws import draw_key, draw_rows
+from privrank.privacy.noise import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
     GROUP_ANSWERS,
@@ -46,8 +46,7 @@ from privrank.release.names import (
 )
 from privrank.release.parts import FINE, STEPS
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, Words, batches
-from privrank.util.checks import Rng
+from privrank.util.arrays import FloatArray, IntArray, Rng, Words, batches
 
 _DENSE = 0.02
 """Share of pairs that respondents answer from which products of dense matrices are faster."""
@@ -60,10 +59,23 @@ def observed_pairs(encoded: Encoded) -> PairCounts:
     return PairCounts(first[seen], second[seen], count[seen], "observed")
 
 
-def units(encoded: Encoded) -> IntArray:
-    """Return the units per pattern of covariates; sensitive under a private design."""
+def observed_design(encoded: Encoded, *, always: bool) -> Design:
+    """Return the design of a non-private run, with observed pair counts unless declared.
+
+    Statistics by observed pair `always` need observed counts.
+    """
+    design = encoded.design
+    if design.pairs is not None and design.pairs.origin == "declared" and not always:
+        return design
+    pairs = observed_pairs(encoded)
+    check_connected(pairs, design.items)
+    if design.covariates is None:
+        return replace(design, pairs=pairs)
     assert encoded._units is not None  # with covariates they are counted
-    return encoded._units
+    described = replace(design.covariates, units=encoded._units)
+    design = replace(design, pairs=pairs, covariates=described)
+    linear.check_identified(design)
+    return design
 
 
 def net_wins(encoded: Encoded) -> IntArray:
@@ -118,11 +130,6 @@ def group_answers(encoded: Encoded) -> IntArray:
     return sum_by(facts.cell[first // len(encoded.design.items)], count, facts.cells)
 
 
-def counts_by_pair(encoded: Encoded) -> IntArray:
-    """Return the comparisons of each pair, whatever the covariates are; sensitive."""
-    return sum_by(_pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs)
-
-
 def win_matrix(encoded: Encoded) -> IntArray:
     """Return the wins of each pair's first and second items, in halves if tied; sensitive."""
     _, _, count, net = encoded._pairs
@@ -144,7 +151,9 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
     ITEM_COUNTS: item_counts,
     NET: net_wins,
     ORDER_EFFECT: order_effect,
-    PAIR_COUNTS: counts_by_pair,
+    PAIR_COUNTS: lambda encoded: sum_by(
+        _pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs
+    ),
     SIDES: wins_and_losses,
     TIES: lambda encoded: encoded._ties,
     WINS: win_matrix,
@@ -173,26 +182,23 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
     runs = linear.edge_runs(encoded.design, observed_pairs(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
     ties = encoded.design.davidson
-    named = MOMENTS + TIE_MOMENTS * ties
-    moments = partial(_second_moments, codes=codes, runs=runs, ties=ties)
-    values = dict(zip(named, answers_of(encoded).total(moments), strict=True))
-    return values | {BY_PAIR: answers_of(encoded).total(partial(_answers_by_pair, codes=codes))}
+    parts = answers_of(encoded)
+    moments = parts.total(partial(_second_moments, codes=codes, runs=runs, ties=ties))
+    answers = parts.total(partial(_answers_by_pair, codes=codes))
+    return dict(zip(MOMENTS + TIE_MOMENTS * ties, moments, strict=True)) | {BY_PAIR: answers}
 
 
 def _answers_by_pair(part: RespondentBlock, codes: IntArray) -> IntArray:
     """Return wins minus losses of one part by compared pair, then answers other than ties."""
     place = np.searchsorted(codes, part.pair)
-    size = len(codes)
-    decided = part.count - part.tied
-    return np.concatenate([sum_by(place, values, size) for values in (part.net, decided)])
+    both = (part.net, part.count - part.tied)
+    return np.concatenate([sum_by(place, values, len(codes)) for values in both])
 
 
 def _second_moments(
     part: RespondentBlock, codes: IntArray, runs: Sequence[slice], *, ties: bool
 ) -> IntArray:
     """Return the moments of one part, given the compared pairs and the blocks they belong to."""
-    from scipy.sparse import csr_array
-
     place = part.person, np.searchsorted(codes, part.pair)
     shape = len(part.name), len(codes)
     answers, counts = (csr_array((x, place), shape=shape) for x in (part.net, part.count))
@@ -244,7 +250,7 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     M be a mechanism with a guarantee for respondents who keep both bounds, at most `max_rows` rows
     and, where declared, distinct pairs; that is what every plan is calibrated to. Let k be the key
     of this fit. Whatever it is, and whatever its hash does, the kept rows of a respondent are a
-    function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). They
+    function of k, their own rows and their name (:func:`privrank.privacy.noise.draw_rows`). They
     are no function of other respondents, the order of rows, the part that they are in or the number
     of parts. So if one is replaced, even by one of another name or part, the rows kept under k are
     neighbours that keep the bounds. Hence P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta. The
@@ -262,15 +268,17 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     if not encoded._loose:
         return encoded
     design = encoded.design
-    pairs = encoded._pairs
-    bound = partial(
-        _bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng)
+    parts = answers_of(encoded).then(
+        partial(_bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng))
     )
-    parts = answers_of(encoded).then(bound)
-    codes = _codes(encoded)
-    count, net = parts.total(partial(_counted, codes=codes))
-    ties = parts.total(lambda part: part.tied.sum(keepdims=True))
-    return Encoded(design, (pairs[0], pairs[1], count, net), parts, encoded._units, _ties=ties)
+    count, net = parts.total(partial(_counted, codes=_codes(encoded)))
+    return Encoded(
+        design,
+        (*encoded._pairs[:2], count, net),
+        parts,
+        encoded._units,
+        _ties=parts.total(lambda part: part.tied.sum(keepdims=True)),
+    )
 
 
 def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> RespondentBlock:
@@ -279,17 +287,19 @@ def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> Re
     size = part.count
     # first one answer of each pair, then as many as the bound allows of what is left
     if distinct:
-        size = draw_rows(_cell(part), size, 1, (names, part.pair), key)
+        # a number for the respondent and the pair of each entry, in ascending order
+        steps = (np.diff(column, prepend=-1) != 0 for column in (part.person, part.pair))
+        cell = np.cumsum(np.logical_or(*steps))
+        size = draw_rows(cell, size, 1, (names, part.pair), key)
     size = draw_rows(part.person, size, most, (names, np.full_like(names, 2**64 - 1)), key)
     some = np.flatnonzero(size)
-    rows = part.person[some], part.pair[some], part.sign[some]
-    return RespondentBlock(part.name, *rows, size[some].astype(part.size.dtype))
-
-
-def _cell(part: RespondentBlock) -> IntArray:
-    """Return a number for the respondent and the pair of each entry, in ascending order."""
-    steps = (np.diff(column, prepend=-1) != 0 for column in (part.person, part.pair))
-    return np.cumsum(np.logical_or(*steps))
+    return RespondentBlock(
+        part.name,
+        part.person[some],
+        part.pair[some],
+        part.sign[some],
+        size[some].astype(part.size.dtype),
+    )
 
 
 def _counted(part: RespondentBlock, codes: IntArray) -> IntArray:
@@ -310,9 +320,6 @@ _MAX_SORTED = 50
 
 _MAX_WEIGHTS = 2**20
 """Number of weights up to which these answers are found one by one."""
-
-_BLOCK = 2**22
-"""Numbers that are held at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -346,8 +353,7 @@ def round_expected(
 
     Expected answers are zero if nothing is subtracted.
     """
-    m = len(design.items)
-    none = np.zeros((m, m), dtype=np.int64)
+    none = np.zeros((len(design.items), len(design.items)), dtype=np.int64)
     if expected is None or not np.isfinite(expected).all():
         return Expected(none, ties=none if design.davidson else None)
     room = 2.0**23 / (np.sqrt(design.nobs) * design.sensitivity.effective_rows)
@@ -420,8 +426,8 @@ def round_directions(
     # the value of Q under independent answers, in the units of whole weights; never below 1e-6 of
     # the largest square, because a scale must exist
     squares = [int(far) ** 2 for far in farthest]
-    independent = np.where(usable, directions.independent, 0.0)
-    units = np.maximum(factor**2 * independent / design.nobs, 1e-12)
+    units = np.where(usable, directions.independent, 0.0)
+    units = np.maximum(factor**2 * units / design.nobs, 1e-12)
     units = np.maximum(units, [1e-6 * square for square in squares])
     floor = 1.0
     if expected.ties is not None and len(squares) > 1:
@@ -454,18 +460,14 @@ def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> Int
         return np.asarray(rows * widest)
     if m > _MAX_SORTED or weights.size > _MAX_WEIGHTS:
         # the sum of all differences, by how often each weight is the larger one and the smaller
-        order = np.sort(items, axis=2)
-        every = order @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
+        every = (
+            np.sort(items, axis=2) @ (2 * np.arange(m) - (m - 1)) + design.sensitivity.pairs * named
+        )
         return np.asarray(np.minimum(expected.farthest * every, rows * widest))
-    first, second = np.triu_indices(m, 1)
-    size = expected.steps + np.abs(expected.answers[first, second])
-    out = np.zeros(weights.shape[:2], dtype=np.int64)
-    for block in batches(len(weights), len(first) * weights.shape[1], _BLOCK):
-        here = items[block]
-        apart = size * np.abs(here[:, :, first] - here[:, :, second])
-        largest = np.sort(apart, axis=2)[:, :, len(first) - min(rows, len(first)) :]
-        out[block] = largest.sum(axis=2)
-    return np.asarray(out + rows * expected.farthest * named)
+    # one by one, as among answers that may be ties, with no weight on a tie
+    untied = np.concatenate((items, np.zeros_like(weights[:, :, -1:])), axis=2)
+    reached = _farthest_with_ties(design, untied, expected, np.zeros_like(expected.answers))
+    return reached + rows * expected.farthest * named
 
 
 def _farthest_with_ties(
@@ -485,7 +487,7 @@ def _farthest_with_ties(
     mean = expected.answers[first, second]
     tied = ties[first, second]
     steps = expected.steps
-    for block in batches(len(weights), 3 * len(first) * weights.shape[1], _BLOCK):
+    for block in batches(len(weights), 3 * len(first) * weights.shape[1]):
         here = weights[block]
         apart = here[:, :, first] - here[:, :, second]
         tie = here[:, :, -1:]
@@ -541,8 +543,7 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
     ``expected=True``. Multiplied by FINE / c^2 they move by at most FINE times this sensitivity;
     rounding down adds less than 1 for each number, and the sum is whole.
     """
-    taken = round_expected(encoded.design, None) if expected is None else expected
-    moments = _moments(encoded, taken).sum(axis=0)
+    moments = _moments(encoded, expected or round_expected(encoded.design, None)).sum(axis=0)
     first, second = np.triu_indices(len(moments) - 1, 1)
     square = np.diag(moments)
     total = np.asarray(square[first] + square[second] - 2 * moments[first, second])
@@ -570,8 +571,6 @@ def _moments_of(
     part: RespondentBlock, m: int, facts: Covariates | None, expected: Expected
 ) -> IntArray:
     """Return the sums of one part."""
-    from scipy.sparse import csr_array
-
     pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
     net = expected.steps * part.net - expected.answers[first, second] * part.count

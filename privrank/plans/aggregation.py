@@ -15,8 +15,13 @@ import numpy as np
 
 from privrank.consensus.rules import Rule
 from privrank.hypotheses.tails import difference_variance
-from privrank.privacy.accounting import pure_epsilon, split
-from privrank.privacy.gaussian import gaussian_scale, integer_scale, lattice_scale
+from privrank.privacy.accounting import (
+    gaussian_scale,
+    integer_scale,
+    lattice_scale,
+    pure_epsilon,
+    split,
+)
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, permutohedron_moment
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
@@ -82,7 +87,7 @@ def totals_scale(items: int, epsilon: float, delta: float, steps: int) -> tuple[
     whose squared distance is m (m^2 - 1) / 3
     (:class:`privrank.privacy.sensitivity.RankingSensitivity`). So the totals are a vector of m
     whole numbers with l2 sensitivity steps (m (m^2 - 1) / 3)^(1/2), as
-    :func:`privrank.privacy.gaussian.integer_scale` needs it, and nothing else about their lattice
+    :func:`privrank.privacy.accounting.integer_scale` needs it, and nothing else about their lattice
     enters.
     """
     return integer_scale(epsilon, delta, steps * RankingSensitivity(items).borda_l2, items)

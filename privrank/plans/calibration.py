@@ -147,8 +147,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     part is that of :func:`privrank.release.parts.plan_parts`. The worths of objective perturbation
     are covered by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the
     zero-concentrated privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties
-    shares its noise with the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one
-    pure part.
+    shares its noise with the net wins (:func:`privrank.privacy.sensitivity.tie_noise`): both are
+    one pure part.
     """
     if math.isinf(epsilon) and design.kind == "private":
         design = replace(design, pairs=None)  # this run uses the observed counts

@@ -17,8 +17,14 @@ from scipy.special import stdtrit
 
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise, side_noise
-from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.privacy.sensitivity import (
+    MAX_ITEMS,
+    NoiseName,
+    PartNoise,
+    UnitSensitivity,
+    net_noise,
+    side_noise,
+)
 from privrank.release.parts import PARTS, Form
 from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism

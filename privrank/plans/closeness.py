@@ -29,8 +29,7 @@ import numpy as np
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, Distance
 from privrank.hypotheses.statistic import Blindness, Comparison
 from privrank.plans.samples import TEST, budget_shares
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
@@ -192,7 +191,7 @@ def _distance(method: str, sample: Sample) -> Comparison:
     Notes
     -----
     **Privacy.** The sensitivities are proved in `privrank.mechanisms.permutation` (of
-    two groups, and of the largest pair) and `privrank.mechanisms.departures` (all else;
+    two groups, and of the largest pair) and `privrank.mechanisms.closeness` (all else;
     an omnibus has sensitivity 1).
 
     The default for two groups is their distance; with more than six categories it is the omnibus

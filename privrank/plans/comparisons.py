@@ -29,7 +29,7 @@ from privrank.plans.choice import (
     side_deviation,
 )
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.netnoise import NoiseName, PartNoise, net_noise, side_noise, ties_left
+from privrank.privacy.sensitivity import NoiseName, PartNoise, net_noise, side_noise, ties_left
 from privrank.release.names import (
     DEPENDENCE,
     GROUP_ANSWERS,
@@ -385,7 +385,7 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
     """Return the plans of a model with a tie parameter: net wins, and the number of ties.
 
     The number of ties has a share of epsilon if a unit can have more ties than the noise of its net
-    wins protects (:func:`privrank.privacy.netnoise.tie_noise`).
+    wins protects (:func:`privrank.privacy.sensitivity.tie_noise`).
     """
     if request.method == "objective":
         raise ValueError(

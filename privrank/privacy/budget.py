@@ -1,7 +1,5 @@
 """The privacy budget: an SQLite ledger that reserves before noise is drawn."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -32,15 +30,6 @@ SPLIT = f"{FORMAT}, pure fits apart"
 PATIENCE = 60.0
 """Seconds to wait for another process; a transaction takes milliseconds."""
 
-_FORKED = (
-    "a Budget in memory spends only in the process that made it, because the copy in a forked "
-    "process would spend it again. Keep it on disk with "
-    "privrank.Budget('survey.ledger', epsilon=...)."
-)
-_SPENDING = (
-    "a Budget in memory cannot be read by the thread that is spending from it. Read it after the "
-    "fit."
-)
 _ONLY_GROWS = "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
 _SETTINGS = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON"
 
@@ -86,15 +75,6 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def check_budget(budget: object) -> None:
-    """Refuse objects other than None and a :class:`Ledger`."""
-    if budget is not None and not isinstance(budget, Ledger):
-        raise TypeError(
-            f"budget must be a privrank.Budget or None, got {type(budget).__name__}. Make one with "
-            f"privrank.Budget(epsilon=...)."
-        )
-
-
 class BudgetExceeded(Exception):
     """Raised when a fit would exceed the privacy budget.
 
@@ -138,20 +118,6 @@ def _checked_path(path: object) -> str:
             f"the file to the path."
         )
     return place
-
-
-def _check_split(survey: BudgetTerms) -> None:
-    """Refuse a `pure` part above epsilon, or whose remainder cannot be spent."""
-    if survey.rest < 0:
-        raise ValueError(
-            f"pure={survey.pure:g} must be at most epsilon={survey.epsilon:g}, because it is a "
-            f"part of epsilon."
-        )
-    if survey.pure is not None and survey.delta == 0:
-        raise ValueError(
-            "pure= leaves the rest of epsilon to fits with a delta, which need a delta of the "
-            "budget. Give delta=, for example 1e-6, or leave pure= out."
-        )
 
 
 class Ledger:
@@ -248,9 +214,17 @@ class Ledger:
             )
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
-            facts = {"label": stem, "delta": 0.0, "unit": "row"} | given
-            survey = BudgetTerms(**facts)
-            _check_split(survey)
+            survey = BudgetTerms(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
+            if survey.rest < 0:
+                raise ValueError(
+                    f"pure={survey.pure:g} must be at most epsilon={survey.epsilon:g}, because it "
+                    f"is a part of epsilon."
+                )
+            if survey.pure is not None and survey.delta == 0:
+                raise ValueError(
+                    "pure= leaves the rest of epsilon to fits with a delta, which need a delta of "
+                    "the budget. Give delta=, for example 1e-6, or leave pure= out."
+                )
             self._make(survey)
         # the call that made the ledger fixed its terms; later calls may repeat, never change them
         self._survey = self._read_all().survey
@@ -369,7 +343,7 @@ class Ledger:
         References
         ----------
         Bun and Steinke (2016), https://doi.org/10.1007/978-3-662-53641-4_24; epsilon is computed by
-        :func:`privrank.privacy.gaussian.zcdp_epsilon`.
+        :func:`privrank.privacy.accounting.zcdp_epsilon`.
 
         Examples
         --------
@@ -474,11 +448,8 @@ class Ledger:
         """Return a string that shows the total and the remaining budget."""
         place = "" if self.path is None else f"{self.path.name!r}, "
         left = self.left
-        pure = ""
-        rho = ""
-        if self.pure is not None:
-            pure = f"pure={self.pure:g}, "
-            rho = "rho "
+        pure = "" if self.pure is None else f"pure={self.pure:g}, "
+        rho = "" if self.pure is None else "rho "
         return (
             f"Budget({place}epsilon={self.epsilon:g}, delta={self.delta:g}, {pure}"
             f"unit={self.unit!r}; left {left[0]:g}, {rho}{left[1]:g})"
@@ -521,7 +492,11 @@ class Ledger:
     def _held(self) -> Iterator[tuple[Account, Callable[[Spending], None]]]:
         """Exclude all others; yield the account, and a function that adds one line."""
         if self._path is None and os.getpid() != self._process:
-            raise RuntimeError(_FORKED)
+            raise RuntimeError(
+                "a Budget in memory spends only in the process that made it, because the copy in a "
+                "forked process would spend it again. Keep it on disk with "
+                "privrank.Budget('survey.ledger', epsilon=...)."
+            )
         with self._transaction("written") as connection:
 
             def add(line: Spending) -> None:
@@ -540,10 +515,10 @@ class Ledger:
         if [(row[0], len(row)) for row in surveys] not in ([(FORMAT, 5)], [(SPLIT, 6)]):
             raise self._stranger(*(row[0] for row in surveys))
         whole = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
-        if not whole or self._size() % connection.execute("PRAGMA page_size").fetchone()[0]:
-            raise self._damaged()
+        cut = self._size() % connection.execute("PRAGMA page_size").fetchone()[0]
+        # SQLite does not check that texts are texts
         texts = chain(surveys[0][1:2], *((line[0], *line[4:]) for line in lines))
-        if not all(isinstance(text, str | None) for text in texts):  # which SQLite does not check
+        if not whole or cut or not all(isinstance(text, str | None) for text in texts):
             raise self._damaged()
         account = Account(BudgetTerms(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
         other = getattr(self, "_survey", account.survey) != account.survey
@@ -608,7 +583,10 @@ class Ledger:
                 connection.executescript(_SETTINGS)
                 yield connection
         elif self._memory.in_transaction:  # for example a signal handler during a reservation
-            raise RuntimeError(_SPENDING)
+            raise RuntimeError(
+                "a Budget in memory cannot be read by the thread that is spending from it. Read it "
+                "after the fit."
+            )
         else:
             try:
                 yield self._memory

@@ -1,4 +1,6 @@
-"""K-norm noise on integers: cubes (pair counts), permutohedra (Borda totals).
+"""Noise of integer vectors: K-norm noise, and Laplace noise that sums to zero.
+
+**K-norm noise** for cubes (pair counts) and permutohedra (Borda totals, net wins).
 
 Nested bodies B_0, B_1, ... of lattice points are defined such that one unit can move a point of B_k
 no further than into B_(k+s). A radius R is drawn with P(R = k) proportional to |B_k| exp(-rate k),
@@ -22,9 +24,16 @@ from functools import cache
 import numpy as np
 from scipy.special import gammaln
 
-from privrank.privacy.noise import clipped_sum, draw_below, draw_one_each, geometric
-from privrank.util.arrays import AnyArray, IntArray, immutable
-from privrank.util.checks import Rng
+from privrank.privacy.noise import (
+    LARGEST,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    clipped_sum,
+    draw_below,
+    draw_one_each,
+    geometric,
+)
+from privrank.util.arrays import AnyArray, IntArray, Rng, immutable
 
 SLACK = 2.0**-26
 """Privacy loss per step reserved for rounding the weights of the radius."""
@@ -36,6 +45,12 @@ _TAIL_BITS = 13
 _LARGEST_TABLE = 2**21
 _LARGEST_RADIUS = 2**29
 """Limits for which the weights add up to at most 2^62, and coordinates fit into 32 bits."""
+
+_MAX_PROPOSED = 2**16
+"""Largest number of random numbers proposed at a time."""
+
+_LARGEST_SCALE = 2.0**44
+"""Largest scale; larger noise would use most of the 64-bit range to which sums are clipped."""
 
 
 def step_rate(sensitivity: int, epsilon: float) -> float:
@@ -119,9 +134,9 @@ class Radius:
         k = self.low + np.arange(len(self.weights), dtype=np.float64)
         q = math.exp(-1.0 / self.scale)
         step = 1.0 / (1.0 - q)
-        square = (1.0 + q) / (1.0 - q) ** 2
         end = float(k[-1])
-        beyond = end + step if power == 1 else end**2 + 2 * end * step + square
+        square = end**2 + 2 * end * step + (1.0 + q) / (1.0 - q) ** 2
+        beyond = end + step if power == 1 else square
         total = float(self.weights.sum(dtype=np.float64)) + self.tail
         return float((self.weights @ k**power + self.tail * beyond) / total)
 
@@ -274,7 +289,7 @@ class PermutohedronNoise:
         word = draw_one_each(np.full(max(m - 2, 0), m), rng)
         steps = draw_one_each(np.full(m - 1, 2 * radius), rng) - radius
         turn = 2 * draw_below(2, rng) - 1
-        point = tree_point(spanning_tree(word, m), steps, radius)
+        point = tree_point(*spanning_tree(word, m), steps, radius)
         return clipped_sum(self.fineness * totals, np.asarray(turn * point))
 
 
@@ -293,35 +308,37 @@ def permutohedron_moment(items: int) -> float:
     return float(moment[items])
 
 
-def spanning_tree(word: IntArray, items: int) -> IntArray:
-    """Return the parents (root: item m - 1) in the trees with Pruefer words.
+def spanning_tree(word: IntArray, items: int) -> tuple[IntArray, IntArray]:
+    """Return the parents (root: item m - 1) in the trees with Pruefer words, and an order.
 
-    The last axis of `word` contains words of m - 2 items; the last axis of the result contains the
-    parents of items 0..m-2. The map is a bijection onto the spanning trees of the complete graph.
+    The last axis of `word` contains words of m - 2 items; the last axis of the results contains the
+    parents of items 0..m-2, and these items in an order in which each comes after its parent. The
+    map is a bijection onto the spanning trees of the complete graph.
     """
     shape = np.shape(word)[:-1]
     words = np.asarray(word, dtype=np.int64).reshape(math.prod(shape), items - 2)
     tree = np.arange(len(words))
     degree = np.ones((len(words), items), dtype=np.int64)
     np.add.at(degree, (tree[:, None], words), 1)
-    parent = np.empty((len(words), items - 1), dtype=np.int64)
+    parent, order = np.empty((2, len(words), items - 1), dtype=np.int64)
     for place in range(items - 1):
         # remove the leaf with the smallest number, which is never the last item
         leaf = np.argmax(degree == 1, axis=1)
         above = words[:, place] if place < items - 2 else np.full(len(words), items - 1)
         parent[tree, leaf] = above
+        order[:, -1 - place] = leaf
         degree[tree, leaf] = 0
         degree[tree, above] -= 1
-    return parent.reshape(*shape, items - 1)
+    return parent.reshape(*shape, items - 1), order.reshape(*shape, items - 1)
 
 
-def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
+def tree_point(parent: IntArray, order: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     """Return the point of `radius` times K with coordinates in a tree's tile.
 
-    The last axis of `parent` contains the parents of the items 0..m - 2 in a tree with root m - 1.
-    The last axis of `steps` contains the coordinates of the edges from these items to their
-    parents. For a lattice point, coordinates are integers in -radius..radius - 1; in general they
-    are numbers between -radius and radius. The entries of the point sum to 0.
+    `parent` and `order` are those of :func:`spanning_tree`, whose root is item m - 1. The last axis
+    of `steps` contains the coordinates of the edges from the other items to their parents. For a
+    lattice point, coordinates are integers in -radius..radius - 1; in general they are numbers
+    between -radius and radius. The entries of the point sum to 0.
 
     Notes
     -----
@@ -341,40 +358,113 @@ def tree_point(parent: IntArray, steps: AnyArray, radius: int) -> AnyArray:
     point = np.zeros((len(parent), m), dtype=steps.dtype)
     point[:, :-1] += steps
     np.subtract.at(point, (tree[:, None], parent), steps)
-    # peak[a, b]: rank of the largest edge on the path from a to b; way: +1 if the path passes it
+    # peak[a, b]: rank of the largest edge on the path from a to b, positive if the path passes it
     # from its smaller to its larger item. Entries for an item that is not yet in the tree are
     # overwritten when the item is added.
-    peak = np.full((len(parent), m, m), -1)
-    way = np.zeros((len(parent), m, m), dtype=np.int64)
-    for child in _from_root(parent).T:
+    peak = np.zeros((len(parent), m, m), dtype=np.int64)
+    for child in order.reshape(-1, m - 1).T:
         above = parent[tree, child]
         edge = np.maximum(child, above) * m + np.minimum(child, above)
-        up = np.where(above < child, 1, -1)
-        larger = peak[tree, :, above] > edge[:, None]
-        highest = np.where(larger, peak[tree, :, above], edge[:, None])
-        passed = np.where(larger, way[tree, :, above], up[:, None])
-        peak[tree, :, child] = peak[tree, child] = highest
-        way[tree, :, child] = passed
-        way[tree, child] = -passed
-        peak[tree, child, child] = -1
+        passed = np.where(above < child, edge, -edge)[:, None]
+        before = peak[tree, :, above]
+        highest = np.where(np.abs(before) > edge[:, None], before, passed)
+        peak[tree, :, child] = highest
+        peak[tree, child] = -highest
+        peak[tree, child, child] = 0
     first, second = np.triu_indices(m, 1)
     own = second * m + first
-    sign = np.where(peak[:, first, second] > own, way[:, first, second], -1)
-    sign[peak[:, first, second] == own] = 0  # an edge of the tree
+    largest = peak[:, first, second]
+    sign = np.where(np.abs(largest) > own, np.sign(largest), -1)
+    sign[np.abs(largest) == own] = 0  # an edge of the tree
     ends = np.zeros((len(parent), m, m), dtype=np.int64)
     ends[:, first, second] = sign
     point += radius * (ends.sum(axis=2) - ends.sum(axis=1))
     return point.reshape(*shape, m)
 
 
-def _from_root(parent: IntArray) -> IntArray:
-    """Return for each tree an order of the items 0..m-2, each after its parent."""
-    root = parent.shape[1]
-    above = parent.copy()
-    depth = np.zeros_like(parent)
-    while (moving := above != root).any():
-        depth += moving
-        above = np.where(
-            moving, np.take_along_axis(parent, np.minimum(above, root - 1), axis=1), above
-        )
-    return np.argsort(depth, axis=1, kind="stable")
+@immutable
+@dataclass(frozen=True, slots=True)
+class ZeroSumLaplace:
+    """P(x) proportional to exp(-|x|_1 / scale) on integer vectors with sum 0.
+
+    Parameters
+    ----------
+    items : int
+        Number of coordinates m, at least 2.
+    scale : float
+        Scale in lattice steps; 0 is no noise.
+
+    Notes
+    -----
+    **Privacy.** |x + d|_1 <= |x|_1 + |d|_1 for every x and every difference d of neighbours (and
+    for -d, because neighbours may be exchanged), so P(x) <= exp(|d|_1 / scale) P(x + d): both sides
+    have the same normaliser. The guarantee is pure and exact, because all arithmetic is on
+    integers. The loss |d|_1 / scale is attained at points x whose coordinates are large and have
+    the signs of d. The scale is calibrated in the same way as for discrete Laplace noise.
+
+    **Drawing.** Let y be m - 1 independent discrete Laplace variables, and let x be y followed by
+    minus their sum. Keep x with probability exp(-|sum y| / scale). Then x has probability
+    proportional to exp(-|y|_1 / scale) exp(-|sum y| / scale). The acceptance is exact: a geometric
+    variable with ratio exp(-1 / scale) is at least |sum y| with this probability. The number of
+    proposals depends only on the scale and m; about one in 1.8 sqrt(m) proposals is kept.
+
+    **Statistic.** These are independent discrete Laplace variables, conditional
+    on a sum of 0. Their characteristic function is phi(t) = (1 - q)^2 / (1 - 2 q cos t + q^2),
+    q = exp(-1 / scale). So the variance of one coordinate is the integral of -phi'' phi^(m-1)
+    divided by the integral of phi^m; integrating by parts, the former is the integral of
+    (m - 1) (phi' / phi)^2 phi^m. Substitute tan(t / 2) = c tan(s / 2) with c = tanh(1 / (2 scale)).
+    Then phi = cos^2(s / 2) + c^2 sin^2(s / 2), dt = c ds / phi and
+    (phi' / phi)^2 = sin^2 s / sinh^2(1 / scale), so the variance is (m - 1) / sinh^2(1 / scale)
+    times the mean of sin^2 s weighted by phi^(m-1). Both are trigonometric polynomials of degree at
+    most m + 1, whose means over more than m + 1 equally spaced points are exact. For large scales
+    the variance is (m - 1) (2 m - 1) / (m (m + 1)) scale^2. Independent noise has 2 scale^2, which
+    decreases by a factor of 1 - 1 / m if its mean is subtracted.
+    """
+
+    items: int
+    scale: float
+
+    @classmethod
+    def calibrate(cls, items: int, sensitivity: int, epsilon: float) -> ZeroSumLaplace:
+        """Return the distribution with loss at most `epsilon` at an l1 sensitivity."""
+        scale = DiscreteLaplace.calibrate(sensitivity, epsilon).scale
+        if scale > _LARGEST_SCALE:
+            raise ValueError(
+                f"epsilon is too small for this statistic, got {epsilon}: the noise scale would "
+                f"exceed 2^44 lattice steps. Use a larger epsilon."
+            )
+        return cls(items, scale)
+
+    @property
+    def variance(self) -> float:
+        """Variance of one coordinate, in squared lattice steps."""
+        if self.scale == 0:
+            return 0.0
+        # means over m + 2 equally spaced angles s, which are exact: see Statistic above
+        angle = 2.0 * math.pi * np.arange(self.items + 2) / (self.items + 2)
+        sine = np.sin(0.5 * angle) ** 2
+        phi = 1.0 - sine + math.tanh(0.5 / self.scale) ** 2 * sine
+        weight = phi ** (self.items - 1)
+        mean = float(np.sin(angle) ** 2 @ weight / weight.sum())
+        return (self.items - 1) / math.sinh(min(1.0 / self.scale, 300.0)) ** 2 * mean
+
+    def draw(self, values: IntArray, rng: Rng) -> IntArray:
+        """Return `values` plus one draw of noise, exact and secure or seeded."""
+        m = self.items
+        if values.shape != (m,):
+            raise ValueError(f"expected {m} values, got shape {values.shape}.")
+        if self.scale == 0:
+            return values.copy()
+        # about the number needed to keep one; each is kept with probability 0.55 / sqrt(m)
+        size = max(1, min(math.ceil(1.5 / (0.55 / math.sqrt(m))), _MAX_PROPOSED // m))
+        while True:
+            first = DiscreteLaplace(self.scale).noise(size * (m - 1), rng).reshape(size, m - 1)
+            if first.dtype != object and np.abs(first).max() >= LARGEST // m:
+                first = first.astype(object)  # Python integers, whose sum cannot overflow
+            last = -first.sum(axis=1)
+            hits = np.flatnonzero(geometric(self.scale, size, rng) >= np.abs(last))
+            if len(hits):
+                return clipped_sum(values, np.append(first[hits[0]], last[hits[0]]))
+
+
+NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise

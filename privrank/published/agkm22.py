@@ -16,7 +16,7 @@ Errors in the paper, corrected here, are listed in docs/papers/agkm22.md. The ca
 
 **Privacy.** A unit has L steps on each pair. Replacing it moves each count n L w_uv by at most L
 and the score of any one order by at most L D
-(:func:`privrank.mechanisms.aggregation.release_aggregation`).
+(:func:`privrank.mechanisms.samples.release_aggregation`).
 
 *Algorithm 1.* Each list that is divided is a function of the pivots, which are public, and of
 earlier noisy counts. On any data at most q counts are queried, because a list is divided only if
@@ -29,9 +29,9 @@ epsilon_1 + epsilon_2 = epsilon. If q is D, no replacement is needed and epsilon
 *Algorithm 1 with a delta.* Let X be discrete Gaussian, and let H_t(P, Q) be the sum of
 max(0, P - t Q) over all outcomes. A count that moves by d, |d| <= L, is not easier to distinguish
 than a count that moves by L: H_t(X, X + d) <= H_t(X, X + L) for all t >= 0
-(:func:`privrank.privacy.gaussian.lattice_delta`). Let a be the answers before the last query, with
-probabilities P(a) and Q(a) on neighbours. H_t of the transcripts is the sum over a of P(a) times
-H_(t Q(a) / P(a)) of the last answer given a. So it does not decrease if the last count always
+(:func:`privrank.privacy.accounting.lattice_delta`). Let a be the answers before the last query,
+with probabilities P(a) and Q(a) on neighbours. H_t of the transcripts is the sum over a of P(a)
+times H_(t Q(a) / P(a)) of the last answer given a. So it does not decrease if the last count always
 moves by L. The last answer is then independent of the others and can be moved to the first
 position, which makes the previous answer the last. Let a run with fewer than q queries ask for
 further counts and ignore them. After q such steps the transcripts are transcripts of q counts that
@@ -70,13 +70,12 @@ from collections.abc import Callable
 import numpy as np
 
 from privrank.consensus.orders import kwiksort, pair_matrix
-from privrank.mechanisms.aggregation import Found
+from privrank.mechanisms.samples import Found
 from privrank.mechanisms.spend import draw
 from privrank.privacy.noise import draw_below
 from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, TOTALS
 from privrank.release.plan import Plan
-from privrank.util.arrays import AnyArray, FloatArray, IntArray
-from privrank.util.checks import Rng
+from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 
 def noisy_kwiksort(

@@ -19,8 +19,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 import numpy as np
 
 from privrank.privacy.accounting import pure_epsilon
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release import names
 from privrank.release.parts import PARTS

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from privrank.privacy.netnoise import (
+from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.sensitivity import (
     NoiseName,
     PartNoise,
     cell_noise,
@@ -26,7 +27,6 @@ from privrank.privacy.netnoise import (
     ties_left,
     weighted_noise,
 )
-from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import (
     DEPENDENCE,
     GROUP_ANSWERS,
@@ -134,13 +134,14 @@ def plan_parts(design: Design, request: NoiseRequest) -> dict[str, PartPlan]:
     -----
     **Privacy.** Unit and neighbours as in `design`: replace one unit. Each part has the noise that
     :data:`PARTS` declares for it, at its own epsilon. Net wins have that of
-    :func:`privrank.privacy.netnoise.net_noise`, or of
-    :func:`privrank.privacy.netnoise.weighted_noise` with numeric covariates, which are public. The
-    number of ties shares the noise of the net wins (:func:`privrank.privacy.netnoise.tie_noise`).
-    Wins and losses: :func:`privrank.privacy.netnoise.side_noise`. Win matrix:
-    :func:`privrank.privacy.netnoise.cell_noise`. Pair counts:
-    :func:`privrank.privacy.netnoise.count_noise`. Item counts:
-    :func:`privrank.privacy.netnoise.item_noise`. All other parts have discrete Laplace noise of
+    :func:`privrank.privacy.sensitivity.net_noise`, or of
+    :func:`privrank.privacy.sensitivity.weighted_noise` with numeric covariates, which are public.
+    The number of ties shares the noise of the net wins
+    (:func:`privrank.privacy.sensitivity.tie_noise`). Wins and losses:
+    :func:`privrank.privacy.sensitivity.side_noise`. Win matrix:
+    :func:`privrank.privacy.sensitivity.cell_noise`. Pair counts:
+    :func:`privrank.privacy.sensitivity.count_noise`. Item counts:
+    :func:`privrank.privacy.sensitivity.item_noise`. All other parts have discrete Laplace noise of
     scale l1 sensitivity / epsilon (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). Their
     sensitivities are proved in :class:`privrank.privacy.sensitivity.UnitSensitivity` and, for
     dependence, in :func:`privrank.mechanisms.tallies.largest_design_effect` and

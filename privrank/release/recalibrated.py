@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from privrank.privacy.gaussian import integer_scale, lattice_scale
-from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import NoiseName, ZeroSumLaplace
+from privrank.privacy.accounting import integer_scale, lattice_scale
+from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.sensitivity import RankingSensitivity
+from privrank.privacy.sensitivity import NoiseName, RankingSensitivity
 from privrank.release import names
 from privrank.release.parts import MAIN, NoiseRequest, plan_parts
 from privrank.release.plan import Noise, PartPlan, Plan

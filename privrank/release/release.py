@@ -15,8 +15,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from privrank.distributions.links import BUILT_IN, LOGIT, Link, find
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release.archived import NOT_JSON, archive, read_archive, verify
 from privrank.release.names import REJECTED

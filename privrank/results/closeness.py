@@ -16,8 +16,7 @@ from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
 from privrank.hypotheses.simulation import RejectionProbability
 from privrank.hypotheses.statistic import Comparison
 from privrank.plans.closeness import DISTANCES, RELEASED_STEPS
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.plan import Plan

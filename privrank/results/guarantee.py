@@ -13,8 +13,7 @@ from privrank.bradley_terry.dependence import effect_bounded, effect_error, rele
 from privrank.bradley_terry.paircounts import uncounted
 from privrank.distributions.links import BUILT_IN, LOGIT
 from privrank.plans.choice import deviation, noise_choices
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.parts import MAIN, PARTS

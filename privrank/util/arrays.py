@@ -17,6 +17,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 AnyArray = NDArray[Any]
+Rng = np.random.Generator | None
 Class = TypeVar("Class", bound=type)
 
 CELLS = 2**22

@@ -22,7 +22,6 @@ SMALLEST_EPSILON = 1e-9
 LARGEST_EPSILON = 1e9
 """Outside this range the noise, or its difference from the statistic, exceeds double precision."""
 
-Rng = np.random.Generator | None
 """Source of noise: None for the operating system, a generator for the seeded noise of studies."""
 
 Build = TypeVar("Build", bound=Callable[..., Any])

@@ -15,7 +15,7 @@ from privrank.consensus.orders import (
     order_of,
     weight_against,
 )
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 
 
 def random_ranks(rng, n, m):

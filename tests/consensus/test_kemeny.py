@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from privrank import Mallows
 from privrank.consensus import orders
 from privrank.consensus.orders import borda, local_search, order_of, weight_against
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 from privrank.published.agkm22 import exponential_order
 
 ORDERS = {m: np.array(list(itertools.permutations(range(m)))) for m in range(1, 9)}

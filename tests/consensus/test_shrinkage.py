@@ -8,7 +8,7 @@ from privrank import Mallows
 from privrank.consensus import rules
 from privrank.consensus.orders import kemeny, order_of, weight_against
 from privrank.consensus.rules import consensus_of, fit_scores, prior_of, shrink
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 
 
 def with_noise(pairs, sd, rng):

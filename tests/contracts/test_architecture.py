@@ -66,7 +66,6 @@ COMPARISONS = {"_pairs", "_parts", "_units", "_loose", "_ties"}
 SAMPLES, GROUPS, PAIRED = {"_rows", "_people"}, {"_parts"}, {"_partners"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
 OPENED = {
-    "mechanisms.aggregation": SAMPLES,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
     "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
     "mechanisms.tallies": COMPARISONS,
@@ -452,7 +451,7 @@ def test_only_noise_and_responses_use_random_bits_of_the_system():
         for module in MODULES
         if uses(module, "secrets") or uses(module, "random") or "urandom" in attributes(module)
     }
-    assert systems == {"privacy.draws", "privacy.noise", "local.responses"}
+    assert systems == {"privacy.noise", "local.responses"}
 
 
 def test_only_a_client_draws_reports():
@@ -471,7 +470,7 @@ def test_no_generator_is_made_outside_the_null_tables():
     assert {module: makers for module, makers in found.items() if makers} == {
         "hypotheses.nulls": {"Philox", "SeedSequence"},
         "distributions.simulate": {"default_rng"},
-        "privacy.draws": {"Philox"},
+        "privacy.noise": {"Philox"},
     }
 
 

@@ -56,9 +56,8 @@ CALIBRATION |= {"smoothing_scale", "split", "totals_scale"}
 COUNTS = CATALOGUE["BTL of rows, method counts"]
 
 
-# What a reviewer of the claim reads, in statements and in modules: 60, and one more since scores,
-# their noise terms and the readers of releases are three modules.
-MAX_STATEMENTS, MAX_MODULES = 4_050, 61
+# What a reviewer of the claim reads, in statements and in modules.
+MAX_STATEMENTS, MAX_MODULES = 4_000, 60
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ from scipy.special import ndtri
 
 from privrank.hypotheses.details import Contrast, contrasts, half_widths
 from privrank.hypotheses.tails import noisy_quantiles, normal_laplace_tail, simulated
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 
 TWO = np.array([1 / 100, 1 / 300])

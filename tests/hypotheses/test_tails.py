@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from privrank.hypotheses.tails import mixture_tail, noisy_tail, simulated
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 
 LAWS = [
     PermutohedronNoise(3, 0.1, 1),

@@ -16,12 +16,12 @@ import privrank as pr
 from privrank.consensus.orders import weight_against
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_rankings
-from privrank.mechanisms import aggregation as mechanism
+from privrank.mechanisms import samples as mechanism
 from privrank.mechanisms.spend import draw
 from privrank.plans import aggregation as rankplan
 from privrank.plans.aggregation import FALLBACK, QUERIES, totals_scale, unit_steps
 from privrank.plans.aggregation import plan_aggregation as planned
-from privrank.privacy.gaussian import gaussian_delta, integer_delta, lattice_delta
+from privrank.privacy.accounting import gaussian_delta, integer_delta, lattice_delta
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published import agkm22

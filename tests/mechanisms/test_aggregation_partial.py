@@ -11,8 +11,8 @@ import pytest
 import privrank as pr
 from privrank.consensus.orders import weight_against
 from privrank.encode.samples import encode_rankings
-from privrank.mechanisms import aggregation as mechanism
-from privrank.mechanisms.aggregation import half_votes, pair_count_values
+from privrank.mechanisms import samples as mechanism
+from privrank.mechanisms.samples import half_votes, pair_count_values
 from privrank.plans.aggregation import QUERIES, unit_steps
 from privrank.plans.aggregation import plan_aggregation as planned
 from privrank.privacy.knorm import SLACK, CubeNoise

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrank.mechanisms import departures
-from privrank.mechanisms.departures import (
+from privrank.hypotheses.nulls import public_generator
+from privrank.mechanisms import closeness
+from privrank.mechanisms.closeness import (
     cell_parts,
     kernel_departures,
     omnibus_values,
@@ -179,7 +180,7 @@ def test_batches_and_large_counts_do_no_harm(monkeypatch):
     tables = np.stack([rng.multinomial(n, np.ones(9) / 9, 40) for n in (30, 50, 9)], axis=1)
     tables = tables.astype(np.int32)
     whole = cell_parts(tables), share_departures(tables)
-    monkeypatch.setattr(departures, "_CELLS", 60)
+    monkeypatch.setattr(closeness, "_CELLS", 60)
     np.testing.assert_array_equal(cell_parts(tables), whole[0])
     np.testing.assert_array_equal(share_departures(tables), whole[1])
     n = 400_000_000
@@ -190,21 +191,21 @@ def test_batches_and_large_counts_do_no_harm(monkeypatch):
 
 @pytest.mark.parametrize(("size", "total"), [(1, 2), (1, 7), (3, 5), (300, 600), (10, 1010)])
 def test_expectations_rise_slowly_and_are_near_the_deviations(monkeypatch, size, total):
-    monkeypatch.setattr(departures, "_TABULATED", 400)
-    departures._expected_table.cache_clear()
+    monkeypatch.setattr(closeness, "_TABULATED", 400)
+    closeness._expected_table.cache_clear()
     share, counts = size / total, np.arange(1200)
-    found = departures._expected(counts, size, total)
+    found = closeness._expected(counts, size, total)
     rises = np.diff(found)
     assert found[0] == 0 and (rises >= -1e-12).all()
     assert (rises <= share * (1 - share) * (1 + 1e-9)).all()
-    table = departures._expected_table(size, total)
+    table = closeness._expected_table(size, total)
     exact = [np.abs(np.arange(c + 1) - c * share) @ binom.pmf(np.arange(c + 1), c, share)
              for c in range(len(table))]  # fmt: skip
     assert (table <= np.array(exact) * (1 + 1e-9) + 1e-12).all()
     if len(table) > 60 and share > 0.05:
         np.testing.assert_allclose(table[60:], exact[60:], rtol=1e-6)
-    departures._expected_table.cache_clear()
-    spread = departures._spread(counts, share)
+    closeness._expected_table.cache_clear()
+    spread = closeness._spread(counts, share)
     assert spread[0] == 0 and (np.diff(spread) >= 0).all()
     assert np.diff(spread).max() <= max(share, 1 - share) / 8
 
@@ -214,7 +215,7 @@ def test_expectations_rise_slowly_and_are_near_the_deviations(monkeypatch, size,
 
 @pytest.mark.parametrize("scale", [0.0, 2.25, 9.0])
 def test_quantiles_share_the_level(scale):
-    drawn = departures.choice_parts((40, 60, 30), 9, cells=True)
+    drawn = closeness.choice_parts((40, 60, 30), 9, cells=True)
     public = quantiles(drawn, 3, scale)
     assert drawn.shape == (1000, 7) and np.isfinite(public).all()
     steps = drawn - public
@@ -228,21 +229,22 @@ def test_quantiles_share_the_level(scale):
 
 
 def test_groups_that_choose_uniformly_are_drawn_in_units_of_the_sensitivity():
-    drawn = departures.choice_parts((40, 60), 3, cells=False)
-    tables = np.concatenate(list(departures.choice_tables((40, 60), 3)))
+    drawn = closeness.choice_parts((40, 60), 3, cells=False)
+    rng = public_generator("closeness of choices", 3, 40, 60)
+    tables = closeness._multinomial(rng, (40, 60), 3, len(drawn))
     np.testing.assert_allclose(drawn, parts(tables, (40, 60)))
 
 
 def test_references_are_public_and_near_what_they_stand_for():
-    module_draws = departures.choice_parts((40, 60), 9, cells=True)
-    departures.choice_parts.cache_clear()
-    np.testing.assert_array_equal(departures.choice_parts((40, 60), 9, cells=True), module_draws)
+    module_draws = closeness.choice_parts((40, 60), 9, cells=True)
+    closeness.choice_parts.cache_clear()
+    np.testing.assert_array_equal(closeness.choice_parts((40, 60), 9, cells=True), module_draws)
     # up to six items all groups are drawn; of more, one public sample is re-labelled
     for m in (4, 7):
         rng = np.random.default_rng(m)
         kinds = np.array([rng.integers(0, math.factorial(m), 130) for _ in range(100)])
         gram = list(gram_blocks(orders_of(m)[kinds.ravel()[:1300]], "mallows"))
-        drawn = departures.ranking_parts((40, 60, 30), m, "mallows")
+        drawn = closeness.ranking_parts((40, 60, 30), m, "mallows")
         assert drawn.shape == (1000, 4)
         tables = np.zeros((10, 3, 1300), dtype=np.int32)
         group = np.repeat([0, 1, 2], (40, 60, 30))
@@ -256,16 +258,16 @@ def test_references_are_public_and_near_what_they_stand_for():
 
 @pytest.mark.parametrize(("sizes", "m"), [((6, 5, 4), 7), ((3, 3), 8), ((2,) * 30, 3)])
 def test_reference_draws_are_held_a_few_at_a_time(sizes, m, monkeypatch):
-    found = departures.ranking_parts.__wrapped__(sizes, m, "mallows")
+    found = closeness.ranking_parts.__wrapped__(sizes, m, "mallows")
     held = []
 
     def watched(tables, gram):
         held.append(len(tables) * len(sizes) * max(tables.shape[1:]))
         return kernel_departures(tables, gram)
 
-    monkeypatch.setattr(departures, "kernel_departures", watched)
-    monkeypatch.setattr(departures, "_HELD", 10_000)
-    again = departures.ranking_parts.__wrapped__(sizes, m, "mallows")
+    monkeypatch.setattr(closeness, "kernel_departures", watched)
+    monkeypatch.setattr(closeness, "_HELD", 10_000)
+    again = closeness.ranking_parts.__wrapped__(sizes, m, "mallows")
     assert len(held) > 1 and max(held) <= 10_000
     if m > 6:  # the same re-labellings of the same sample
         np.testing.assert_allclose(again, found, rtol=0, atol=1e-9)

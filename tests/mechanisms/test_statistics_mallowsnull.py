@@ -10,11 +10,11 @@ import pytest
 from privrank import Mallows
 from privrank.distributions import kendall
 from privrank.hypotheses.nulls import FULL, null_draws, public_generator
-from privrank.mechanisms import mallows as mallowsnull
+from privrank.mechanisms import ranknorms as mallowsnull
 from privrank.mechanisms.categories import _quantiles
-from privrank.mechanisms.mallows import clipped_distance, clipped_kernel
-from privrank.mechanisms.mallows import omnibus_mallows as omnibus_at
 from privrank.mechanisms.permutation import noisy_quantile
+from privrank.mechanisms.ranknorms import clipped_distance, clipped_kernel
+from privrank.mechanisms.ranknorms import omnibus_mallows as omnibus_at
 from privrank.privacy.noise import DiscreteLaplace
 
 
@@ -211,7 +211,7 @@ def test_quantiles_and_radius_come_from_sequences_of_their_own():
             return null_draws(name, *arguments)
 
         patch.setattr("privrank.mechanisms.categories.null_draws", noted)
-        patch.setattr("privrank.mechanisms.mallows.null_draws", noted)
+        patch.setattr("privrank.mechanisms.ranknorms.null_draws", noted)
         mallowsnull._radius.cache_clear()
         mallowsnull._reach.cache_clear()
         statistic.null(640)

@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 import privrank as pr
 from privrank.closeness import compare
-from privrank.mechanisms import departures
-from privrank.mechanisms.departures import quantiles
+from privrank.mechanisms import closeness
+from privrank.mechanisms.closeness import quantiles
 from privrank.mechanisms.permutation import (
     chi_square,
     gram_blocks,
@@ -106,11 +106,11 @@ def test_the_omnibus_moves_by_2():
     n, k = 2, 7
     asked = compare("auto", sample("choices", k, n))
     assert asked.form == "cells" and asked.sensitivity == PAIR_FACTOR
-    drawn = departures.choice_parts((n, n), k, cells=True)
+    drawn = closeness.choice_parts((n, n), k, cells=True)
     public = quantiles(drawn, 2, 1.0)
 
     def statistic(tables):
-        return departures.omnibus_values(departures.cell_parts(tables), public)
+        return closeness.omnibus_values(closeness.cell_parts(tables), public)
 
     rng, largest = np.random.default_rng(1), 0.0
     for _ in range(300):

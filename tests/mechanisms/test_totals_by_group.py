@@ -10,8 +10,7 @@ import pytest
 import privrank as pr
 from privrank.plans import closeness as module
 from privrank.plans.closeness import plan_details
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import DETAILS

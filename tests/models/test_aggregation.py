@@ -14,7 +14,7 @@ import privrank as pr
 from privrank.consensus.intervals import fraction_interval
 from privrank.consensus.orders import weight_against
 from privrank.hypotheses.tails import half_width
-from privrank.mechanisms.aggregation import pair_count_values
+from privrank.mechanisms.samples import pair_count_values
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample

@@ -17,8 +17,7 @@ from privrank import btl
 from privrank.mechanisms import comparisons as mechanisms
 from privrank.plans import calibration
 from privrank.privacy.accounting import pure_epsilon, split
-from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 
 COMPARISONS = pd.DataFrame(
     [(who, *pair, outcome) for who, outcome in ((1, 1), (2, -1), (3, 0)) for pair in ("ab", "bc")],

@@ -9,15 +9,14 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privrank.privacy.gaussian import (
+from privrank.privacy.accounting import (
     gaussian_delta,
     gaussian_scale,
     lattice_delta,
     lattice_scale,
     zcdp_epsilon,
 )
-from privrank.privacy.netnoise import net_noise
-from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.privacy.sensitivity import UnitSensitivity, net_noise
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0])

@@ -149,7 +149,9 @@ def test_cube_variance():
 def test_pruefer_words_give_every_tree_once(m):
     trees = set()
     for word in itertools.product(range(m), repeat=m - 2):
-        parent = spanning_tree(np.array(word, dtype=np.int64), m)
+        parent, order = spanning_tree(np.array(word, dtype=np.int64), m)
+        place = np.append(np.argsort(order), -1)
+        assert (place[:-1] > place[parent]).all()
         for item in range(m - 1):
             steps = 0
             while item != m - 1:
@@ -162,9 +164,9 @@ def test_pruefer_words_give_every_tree_once(m):
 def body(m, k):
     """All points of B_k, tile by tile, as often as they come."""
     for word in itertools.product(range(m), repeat=m - 2):
-        parent = spanning_tree(np.array(word, dtype=np.int64), m)
+        tree = spanning_tree(np.array(word, dtype=np.int64), m)
         for steps in itertools.product(range(-k, k), repeat=m - 1):
-            yield tuple(tree_point(parent, np.array(steps), k).tolist())
+            yield tuple(tree_point(*tree, np.array(steps), k).tolist())
 
 
 @pytest.mark.parametrize(("m", "k"), [(2, 3), (3, 1), (3, 2), (3, 4), (4, 1), (4, 2)])

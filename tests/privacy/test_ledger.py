@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privrank as pr
-from privrank.privacy.accounting import Spending
-from privrank.privacy.gaussian import zcdp_epsilon
+from privrank.privacy.accounting import Spending, zcdp_epsilon
 
 WIN = pd.DataFrame({"item1": ["a", "b"], "item2": ["b", "a"], "outcome": [1, 1]})
 

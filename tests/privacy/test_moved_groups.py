@@ -16,11 +16,10 @@ from scipy.special import logsumexp
 
 import privrank as pr
 from privrank.hypotheses.tails import radii_up_to
-from privrank.privacy import netnoise
-from privrank.privacy.gaussian import integer_delta
+from privrank.privacy import sensitivity
+from privrank.privacy.accounting import integer_delta
 from privrank.privacy.knorm import PermutohedronNoise
-from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise
-from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.privacy.sensitivity import MAX_ITEMS, NoiseName, PartNoise, UnitSensitivity, net_noise
 
 DELTA = 1e-6
 EPSILONS = (0.02, 0.054, 0.06, 0.1, 0.18, 0.25, 0.4, 0.63, 1.0, 1.7, 3.0, 5.0)
@@ -157,8 +156,8 @@ def whole_bound(patch):
         distribution = PermutohedronNoise(reach.items, body.rate, 1)
         return PartNoise(distribution, steps, body.fineness, name=name)
 
-    honest = netnoise._calibrated
-    patch.setattr(netnoise, "_calibrated", calibrated)
+    honest = sensitivity._calibrated
+    patch.setattr(sensitivity, "_calibrated", calibrated)
 
 
 def test_an_odd_sensitivity_is_refused_beside_the_calibration(monkeypatch):
@@ -169,8 +168,8 @@ def test_an_odd_sensitivity_is_refused_beside_the_calibration(monkeypatch):
 
 def test_the_grid_catches_a_calibration_by_the_whole_bound(monkeypatch):
     whole_bound(monkeypatch)
-    monkeypatch.setattr(netnoise, "net_noise", netnoise._calibrated)
-    monkeypatch.setitem(globals(), "net_noise", lambda *a: netnoise._calibrated(*a))
+    monkeypatch.setattr(sensitivity, "net_noise", sensitivity._calibrated)
+    monkeypatch.setitem(globals(), "net_noise", lambda *a: sensitivity._calibrated(*a))
     with pytest.raises(AssertionError):
         check_moves((0.054,), [UnitSensitivity(3, 1, True, "replace")])
 

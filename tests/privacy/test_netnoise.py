@@ -13,17 +13,16 @@ from privrank.hypotheses.tails import cube_radii, noisy_tail, simulated
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, deviation, noise_choices
-from privrank.privacy.gaussian import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
-from privrank.privacy.netnoise import (
-    ZeroSumLaplace,
+from privrank.privacy.accounting import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.sensitivity import (
+    UnitSensitivity,
     cell_noise,
     count_noise,
     item_noise,
     net_noise,
 )
-from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()

@@ -10,13 +10,13 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2, chisquare
 
-from privrank.privacy.draws import draw_permutation
+import privrank as pr
 from privrank.privacy.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     draw_below,
     draw_cells,
-    source_of,
+    draw_permutation,
 )
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.
@@ -191,6 +191,11 @@ def test_permutations_are_uniform(kind):
 
 
 def test_source_says_what_may_be_published():
+    test = pr.UniformityTest.from_counts({"yes": 61, "no": 37}, categories=["yes", "no"])
+
+    def source_of(rng, epsilon):
+        return test.fit(epsilon=epsilon, rng=rng).release.source
+
     rng = np.random.default_rng(0)
     assert source_of(None, 1.0) == "secure"
     assert source_of(rng, 1.0) == "seeded"

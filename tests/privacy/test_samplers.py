@@ -9,8 +9,8 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import chi2_contingency, chisquare
 
-from privrank.privacy import netnoise, noise
-from privrank.privacy.netnoise import ZeroSumLaplace
+from privrank.privacy import knorm, noise
+from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.privacy.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -158,7 +158,7 @@ def test_wide_distributions_have_their_moments(distribution):
 
 
 def with_python_integers(monkeypatch):
-    for module in (noise, netnoise):
+    for module in (noise, knorm):
         monkeypatch.setattr(module, "LARGEST", 4)
 
 

@@ -8,9 +8,9 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from privrank.plans.choice import deviation, side_choices
-from privrank.privacy.netnoise import MAX_ITEMS, ZeroSumLaplace, side_noise
+from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.privacy.sensitivity import MAX_ITEMS, UnitSensitivity, side_noise
 
 DISTINCT = [(m, k) for m in (2, 3, 4, 5) for k in range(1, m * (m - 1) // 2 + 1)]
 REPEATED = [(2, 3), (3, 2), (3, 3), (4, 2), (4, 3), (5, 2)]

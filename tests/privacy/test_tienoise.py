@@ -6,10 +6,15 @@ from functools import cache
 
 import pytest
 
-from privrank.privacy import netnoise
+from privrank.privacy import sensitivity
 from privrank.privacy.knorm import SLACK
-from privrank.privacy.netnoise import net_noise, tie_noise, ties_left, weighted_noise
-from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.privacy.sensitivity import (
+    UnitSensitivity,
+    net_noise,
+    tie_noise,
+    ties_left,
+    weighted_noise,
+)
 
 LAWS = ("laplace", "zero-sum-laplace", "permutohedron")
 SMALL = [
@@ -174,7 +179,7 @@ def test_ties_that_are_not_paid_for_would_be_found(law, monkeypatch):
     nets = net_noise(reach, law, epsilons[0], ties=True)
     assert ties_left(reach, law) > 0
     assert largest_loss(reach, nets, tie_noise(reach, nets, *epsilons)) <= 1.0
-    monkeypatch.setattr(netnoise, "ties_left", lambda sensitivity, name: 0)
+    monkeypatch.setattr(sensitivity, "ties_left", lambda sensitivity, name: 0)
     assert largest_loss(reach, nets, tie_noise(reach, nets, *epsilons)) > 1.05
 
 

@@ -16,7 +16,7 @@ from scipy.stats import norm
 
 import privrank as pr
 from privrank.privacy import budget as ledgers
-from privrank.privacy.gaussian import gaussian_scale, zcdp_epsilon, zcdp_rho
+from privrank.privacy.accounting import gaussian_scale, zcdp_epsilon, zcdp_rho
 
 RHO = 0.5 / gaussian_scale(0.5, 1e-7) ** 2
 TOTAL = {"epsilon": 5.0, "delta": 1e-6}

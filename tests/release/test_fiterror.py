@@ -193,7 +193,7 @@ def test_the_first_stage_is_not_lost(stage, routine, model, monkeypatch):
 
 def test_no_routine_of_the_second_stage_is_left_out():
     names = [name for _, name, _ in SECOND]
-    code = comparisons._with_dependence.__code__
+    code = comparisons._dependence.__code__
     free = {"dict", "float", "np", "array", "replace", "draw", "release", "round", "getattr"}
     called = {name for name in code.co_names if callable(getattr(comparisons, name, None))} - free
     assert called and called <= set(names)
