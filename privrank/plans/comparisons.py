@@ -41,7 +41,7 @@ from privrank.release.names import (
     TIES,
     WINS,
 )
-from privrank.release.parts import PARTS, Form, NoiseRequest
+from privrank.release.plan import PARTS, Form, NoiseRequest
 from privrank.release.release import Mechanism
 from privrank.release.survey import ASSERTED, Design
 from privrank.util.checks import is_number

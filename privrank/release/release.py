@@ -113,10 +113,15 @@ class ReleasedPart:
         >>> part.to_record()["noise"]["name"]
         'discrete Laplace'
         """
+        noise = self.distribution
+        record = None
+        if noise is not None:
+            parameters = {p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init}
+            record = {"name": distribution_name(noise), **parameters}
         return {
             "values": self.values.tolist(),
             "step": self.step,
-            "noise": _noise_record(self.distribution),
+            "noise": record,
             "sensitivity": self.sensitivity,
             "epsilon": _number(self.epsilon),
         }
@@ -434,19 +439,18 @@ def archived_link(record: object, link: Link | None) -> Link:
     """Return the link of an archived release: the built-in one it names, or the user's own."""
     name = record.get("link", LOGIT.name) if isinstance(record, Mapping) else LOGIT.name
     # the name identifies a built-in link; a custom link must be passed again
-    if link is None:
-        if name not in (known.name for known in BUILT_IN):
-            raise ValueError(
-                f"link= must be given for this archive. It was made with a custom link, {name!r}, "
-                "and an archive stores only the name of a custom link."
-            )
-        return find(name)
-    if find(link).name != name:
+    if link is None and name not in (known.name for known in BUILT_IN):
         raise ValueError(
-            f"link must be the link of the archive, {name!r}, got {find(link).name!r}. Leave "
+            f"link= must be given for this archive. It was made with a custom link, {name!r}, "
+            "and an archive stores only the name of a custom link."
+        )
+    chosen = find(name if link is None else link)
+    if chosen.name != name:
+        raise ValueError(
+            f"link must be the link of the archive, {name!r}, got {chosen.name!r}. Leave "
             "link= out unless you defined your own privrank.Link."
         )
-    return find(link)
+    return chosen
 
 
 def distribution_name(noise: Noise | None) -> str:
@@ -464,15 +468,6 @@ def _whole(record: object) -> IntArray:
     if not whole or (values.dtype.kind == "f" and not (np.abs(values) < 2**53).all()):
         raise ValueError("values must be whole numbers")
     return values.astype(np.int64)
-
-
-def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
-    if noise is None:
-        return None
-    return {
-        "name": distribution_name(noise),
-        **{p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init},
-    }
 
 
 def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:

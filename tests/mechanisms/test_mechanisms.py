@@ -37,7 +37,7 @@ from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
-from privrank.release.parts import FINE
+from privrank.release.plan import FINE
 from privrank.release.survey import Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))

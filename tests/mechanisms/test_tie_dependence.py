@@ -26,7 +26,7 @@ from privrank.mechanisms.tallies import (
 )
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import TIE_FLOOR
-from privrank.release.parts import STEPS
+from privrank.release.plan import STEPS
 from privrank.release.survey import Design
 
 

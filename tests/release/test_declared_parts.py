@@ -9,7 +9,7 @@ from test_mutated import MAKERS
 from privrank.mechanisms.comparisons import SECOND_STAGE
 from privrank.mechanisms.tallies import STATISTICS
 from privrank.release import names
-from privrank.release.parts import PARTS
+from privrank.release.plan import PARTS
 from privrank.release.release import Release
 from privrank.release.survey import Design
 
