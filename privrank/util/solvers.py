@@ -165,8 +165,8 @@ def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
     values, vectors, size = _scaled_spectrum(matrix)
     regular = np.abs(values) > 1e-11 * np.abs(values).max(initial=0.0)
     inverted = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
-    inverse = (vectors * inverted) @ vectors.T / np.outer(size, size)
-    return np.asarray(inverse), int(np.count_nonzero(np.abs(values) > 1e-9))
+    rank = int(np.count_nonzero(np.abs(values) > 1e-9))
+    return np.asarray((vectors * inverted) @ vectors.T / np.outer(size, size)), rank
 
 
 def square_root(matrix: FloatArray) -> FloatArray:
