@@ -54,7 +54,7 @@ AREAS = {
     ),
     "encoders": (
         "encode/coding encode/comparisonforms encode/comparisons encode/encoded encode/frames "
-        "encode/groups encode/pairforms encode/preflib encode/rankingforms encode/roles "
+        "encode/groups encode/preflib encode/rankingforms encode/roles "
         "encode/samples"
     ),
 }

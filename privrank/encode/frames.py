@@ -325,9 +325,8 @@ def whole_respondents(
         yield from chain(ahead, batches)
         return
     # repeated texts are stored as category codes
-    lazy = isinstance(view, nw.LazyFrame)
-    schema = ahead[0].schema
-    texts = [nw.col(n) for n in columns if lazy and n != owner and schema[n] == nw.String]
+    schema = ahead[0].schema if isinstance(view, nw.LazyFrame) else {}
+    texts = [nw.col(n) for n in columns if n != owner and schema.get(n) == nw.String]
 
     def cut(batch: nw.DataFrame[Any]) -> list[nw.DataFrame[Any]]:
         part = (coding.numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
@@ -371,8 +370,7 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
     few = len(written) <= _MAX_NUMBERED and "".join(written).isprintable()
     if not (view.implementation.is_duckdb() and few):
         return view
-    kind = f"enum({', '.join(written)})"
-    return _replaced(view, columns, lambda name: f"try_cast({name} as {kind})")
+    return _replaced(view, columns, lambda name: f"try_cast({name} as enum({', '.join(written)}))")
 
 
 def _replaced(view: Frame, columns: Iterable[str], expression: Callable[[str], str]) -> Frame:
