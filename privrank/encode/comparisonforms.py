@@ -249,8 +249,7 @@ def as_comparisons(
         elif form == "wide":
             read = read_wide(columns, pairs, sep, codes, distinct)
         elif form == "counts":
-            won = {"win1": win1, "win2": win2}
-            read = read_counts(columns, named, won, ties, distinct)
+            read = read_counts(columns, named, {"win1": win1, "win2": win2}, ties, distinct)
         elif form == "winner-loser":
             read = read_decided(columns, {"winner": winner, "loser": loser}, ties, counts)
         else:
@@ -588,9 +587,13 @@ def pairs_of_columns(
             raise ValueError("sep must be the text between the two item names in a column name.")
         pairs = {name: tuple(name.split(sep)) for name in columns.others if sep in str(name)}
     named = list(pairs.values()) if isinstance(pairs, Mapping) else []
-    two = all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in named)
-    hashed = two and all(isinstance(item, Hashable) for pair in named for item in pair)
-    if not named or not hashed or any(first == second for first, second in named):
+    two = all(
+        isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and all(isinstance(item, Hashable) for item in pair)
+        for pair in named
+    )
+    if not named or not two or any(first == second for first, second in named):
         raise ValueError(
             "pairs must be a mapping {'column': (item, item), ...} with two different items for "
             "each column. Use sep= instead if a separator occurs once in the name of each column "

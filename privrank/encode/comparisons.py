@@ -147,8 +147,11 @@ def check_fixed(
             f"design='private' and respondent=, because which pairs a list compares is part of the "
             f"answer. Leave design= out, and name the respondent column with respondent=."
         )
-    first = predictor is not None and predictor.covariates.ordered
-    if first and frames.is_unordered(frame, present):
+    if (
+        predictor is not None
+        and predictor.covariates.ordered
+        and frames.is_unordered(frame, present)
+    ):
         raise ValueError(
             f"formula must not use 'first' if the data do not record which item was named first "
             f"(mark {frames.ORDER_FROM!r}). Pass a frame with item1 and item2 in the order of the "
@@ -311,8 +314,13 @@ def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     net = size * (sign * order)
     owner = None if columns.respondent is None else keys[columns.respondent]
     sampling = rules.kind == "private"  # a fit could draw from more rows
-    bound = np.inf if rules.sampled else rules.max_rows
-    nobs = units_of(owner, columns.respondent, size, bound, sampling=sampling)
+    nobs = units_of(
+        owner,
+        columns.respondent,
+        size,
+        np.inf if rules.sampled else rules.max_rows,
+        sampling=sampling,
+    )
     described = None
     units = None
     pattern = np.zeros(1, dtype=np.int64)
@@ -468,8 +476,12 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         labels = frames.declared_items(
             frame, (item1, item2), arguments.get("items"), public=_known(design, columns)
         )
-        schema = schema_of(frame, parsed.right_text, public=design == "public")
-        predictor = declare(parsed.right_text, schema, labels, **given)
+        predictor = declare(
+            parsed.right_text,
+            schema_of(frame, parsed.right_text, public=design == "public"),
+            labels,
+            **given,
+        )
         if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
                 f"formula must not use the respondent, the counts or a column of its left side as "
@@ -558,8 +570,9 @@ def read_patterns(
         )
     signs = first_named if facts.ordered else np.zeros_like(first_named)
     distinct, pattern = np.unique(np.column_stack((values, signs)), axis=0, return_inverse=True)
-    met = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
-    return pattern.ravel(), met
+    return pattern.ravel(), replace(
+        facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1]
+    )
 
 
 def units_by_pattern(

@@ -97,8 +97,12 @@ def check_respondents(view: Frame, column: str) -> None:
     exact = kind in _EXACT or kind.is_numeric() and kind not in _WIDE
     if view.implementation.is_dask():
         native: Any = view.to_native()
-        typed = kind not in _CODED and native.dtypes[column] != np.dtype(object)
-        exact = exact and typed and _typed_at_source(native, column)
+        exact = (
+            exact
+            and kind not in _CODED
+            and native.dtypes[column] != np.dtype(object)
+            and _typed_at_source(native, column)
+        )
     if not exact:
         raise TypeError(
             f"Column {column!r} must hold names of a type that all engines compare in the same "

@@ -186,10 +186,13 @@ def groups_of_formula(
             f"declared groups has any. Declare the groups in the data with levels=."
         )
     check_paired(paired, secret, respondent, len(met), options.get("max_rows", 1))
-    # the rows of both groups are in the order of the same respondents
-    place = np.arange(reading.nobs[0]) if paired else None
     return _joined(
-        [reading.sample(k, least=0) for k in met], [labels[k] for k in met], secret, place, group
+        [reading.sample(k, least=0) for k in met],
+        [labels[k] for k in met],
+        secret,
+        # the rows of both groups are in the order of the same respondents
+        np.arange(reading.nobs[0]) if paired else None,
+        group,
     )
 
 
@@ -204,9 +207,9 @@ def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> In
     -----
     **Privacy.** Messages reveal neither who answered in which sample nor how many answered once.
     """
-    numbered = [np.argsort(coding.numbers_of_names(one), kind="stable") for one in names]
     (kind, first), (other, second) = (
-        coding.comparable(one[order]) for one, order in zip(names, numbered, strict=True)
+        coding.comparable(one[np.argsort(coding.numbers_of_names(one), kind="stable")])
+        for one in names
     )
     if kind != other and len(first) and len(second):
         raise TypeError(

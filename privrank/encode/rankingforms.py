@@ -284,9 +284,9 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     """
     m = ranks.shape[1]
     ranked = ~np.isnan(ranks)
-    last = 2 * m + 1  # twice a rank is a whole number, at most 2m
-    # sorting by (twice the rank, position in the permutation) breaks ties by the permutation
-    key = np.where(ranked, 2 * ranks, last).astype(np.int64) * m + order
+    # sorting by (twice the rank, position in the permutation) breaks ties by the permutation; twice
+    # a rank is a whole number, at most 2m
+    key = np.where(ranked, 2 * ranks, 2 * m + 1).astype(np.int64) * m + order
     best_first = np.argsort(key, axis=1)
     places = np.broadcast_to(np.arange(1, m + 1), ranks.shape)
     if anywhere:
@@ -351,8 +351,7 @@ def read_orders(columns: OpenedFrame, places: object) -> Ranked:
     codes = np.array([item_codes(table[name], labels) for name in listed])
     # one row for each ranking and place with an item
     place, row = np.nonzero(codes >= 0)
-    rank = (place + 1).astype(np.float64)
-    ranks = _pivoted(row, codes[place, row], rank, (len(table), len(labels)))
+    ranks = _pivoted(row, codes[place, row], place + 1.0, (len(table), len(labels)))
     if ranks is None:
         raise ValueError(
             f"places must name each item at most once in a ranking, and at least one ranking "

@@ -40,7 +40,6 @@ from privrank.plans.nullmodel import (
     refuse_categories,
     refuse_partial,
 )
-from privrank.privacy.accounting import Unit
 from privrank.release.survey import MIN_UNITS, Sample, SampleKind
 from privrank.util.arrays import AnyArray, IntArray
 from privrank.util.checks import (
@@ -50,7 +49,6 @@ from privrank.util.checks import (
     check_count,
     check_flag,
     check_items,
-    check_name,
     check_names,
     first_absent,
     undeclared,
@@ -120,8 +118,14 @@ class SampleRules:
         self, nobs: int, rows: IntArray, people: RespondentBlocks | None = None
     ) -> EncodedSample:
         """Return a sample of `nobs` units with these rows or respondents."""
-        unit: Unit = "row" if self.respondent is None else "respondent"
-        sample = Sample(self.kind, self.items, nobs, unit, self.max_rows, completed=self.completed)
+        sample = Sample(
+            self.kind,
+            self.items,
+            nobs,
+            "row" if self.respondent is None else "respondent",
+            self.max_rows,
+            completed=self.completed,
+        )
         return EncodedSample(sample, rows, people, self.ties, self.missing)
 
 
@@ -175,9 +179,16 @@ def rules_of_rankings(
             cells = np.nan_to_num(2.0 * cells, nan=unranked)
         return np.array(cells, dtype=np.int64, order="C")
 
-    completed = halves and purpose != "consensus"
     return frame, SampleRules(
-        "rankings", labels, labels, respondent, bound, codes, ties, missing, completed
+        "rankings",
+        labels,
+        labels,
+        respondent,
+        bound,
+        codes,
+        ties,
+        missing,
+        completed=halves and purpose != "consensus",
     )
 
 
@@ -240,8 +251,9 @@ def read_samples(
     """
     owner = rules.respondent
     if isinstance(view, np.ndarray):  # an array needs no further reading
-        ranks = rules.codes(view) if len(view) else np.empty(view.shape, dtype=np.int64)
-        return ReadSamples(rules, (len(view),), ranks)
+        return ReadSamples(
+            rules, (len(view),), rules.codes(view) if len(view) else view.astype(np.int64)
+        )
     names = coding.distinct_names(*rules.columns, groups.column, owner)
     if rules.counted:
         view = frames.grouped(view, names)
@@ -272,8 +284,7 @@ def _rows_by_group(
     part: Any, rules: SampleRules, groups: Groups
 ) -> tuple[Any, tuple[SampleBlock, ...]]:
     """Return the number of units by group, their names, and the rows by group."""
-    named = coding.distinct_names(rules.respondent, groups.column)
-    keys = coding.keys_of(part, named, None)[0]
+    keys = coding.keys_of(part, coding.distinct_names(rules.respondent, groups.column), None)[0]
     cells = narrow(rules.codes(part))
     place = groups.places(keys, len(cells))
     owner = None if rules.respondent is None else keys[rules.respondent]
@@ -341,11 +352,9 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None, purpose: Purpose
 ) -> tuple[frames.Frame, tuple[str, ...]]:
     """Return a view of a rankings frame, and the names of the items."""
-    if respondent is not None:
-        check_name(respondent, "respondent")
-    if declared is None and isinstance(frame, pd.DataFrame):
-        check_names("columns", [name for name in frame.columns if name != respondent])
-    frame, view = open_rows(frame, respondent, "rankings")
+    columns = frame.columns if declared is None and isinstance(frame, pd.DataFrame) else []
+    view = open_rows(frame, respondent, "rankings")[1]
+    check_names("columns", [name for name in columns if name != respondent])
     names = frames.column_names(view)
     labels = declared or tuple(name for name in names if name != respondent)
     check_several([name for name in names if name != respondent], purpose)

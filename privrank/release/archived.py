@@ -202,9 +202,9 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
     """Check the public facts by themselves."""
     _require(_is_of(survey, type(survey)), "A release must have public facts of their types.")
     _require(check_items(list(survey.items)), "A release must have items.")
-    least = 0 if source == "respondents" else 1  # all respondents may be nonrespondents
     _require(
-        _whole(survey.nobs, least) and _whole(survey.max_rows, 1),
+        # all respondents may be nonrespondents
+        _whole(survey.nobs, 0 if source == "respondents" else 1) and _whole(survey.max_rows, 1),
         "A release must have whole numbers of units.",
     )
     if isinstance(survey, Sample):
@@ -281,9 +281,9 @@ def _check_guarantee(plan: Plan, source: str) -> None:
             "A release must have levels below 1.",
         )
     if source == "respondents":
-        protocol = json.loads(str(plan.settings["protocol"]))
         _require(
-            protocol["epsilon"] == plan.epsilon, "A release must have the epsilon of its protocol."
+            json.loads(str(plan.settings["protocol"]))["epsilon"] == plan.epsilon,
+            "A release must have the epsilon of its protocol.",
         )
     if source in ("none", "respondents"):
         return
@@ -387,8 +387,10 @@ def _check_part(
 ) -> None:
     """Check the step of a part, and its noise against its sensitivity and epsilon."""
     part = plan.parts[name]
-    step = _step_of(name, plan, survey, source, again)
-    _require(_close(part.step, step), "A release must have steps of its parts.")
+    _require(
+        _close(part.step, _step_of(name, plan, survey, source, again)),
+        "A release must have steps of its parts.",
+    )
     m = len(survey.items)
     noise = part.noise
     if noise is None:
@@ -476,8 +478,10 @@ def _check_rho(
 ) -> None:
     """Check that the parts have the zero-concentrated privacy that the plan states, if it does."""
     if set(plan.parts) == {names.ORDER}:  # a sort, whose noise is not part of the release
-        possible = plan.rho is None or (plan.delta > 0 and 0 < plan.rho < math.inf)
-        _require(possible, "A release of an order must have a rho only with a delta.")
+        _require(
+            plan.rho is None or (plan.delta > 0 and 0 < plan.rho < math.inf),
+            "A release of an order must have a rho only with a delta.",
+        )
         return
     noises = {name: part.noise for name, part in plan.parts.items()}
     scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
@@ -501,8 +505,10 @@ def _check_rho(
             distance = ranking.pairs_l2 if name == names.PAIRS else ranking.borda_l2
             known = 0.5 * (distance / plan.parts[name].step / scale) ** 2
         rhos[name] = known
-    rho = math.fsum(rhos.values())
-    _require(_close(plan.rho, rho), "A release must have the rho that its parts add up to.")
+    _require(
+        _close(plan.rho, math.fsum(rhos.values())),
+        "A release must have the rho that its parts add up to.",
+    )
 
 
 def _check_values(
@@ -537,8 +543,10 @@ def _check_values(
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
-        sums = values.reshape(-1, length).sum(axis=1)
-        _require(not (centred and sums.any()), "A release must have net wins that add up to 0.")
+        _require(
+            not (centred and values.reshape(-1, length).sum(axis=1).any()),
+            "A release must have net wins that add up to 0.",
+        )
 
 
 def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, IntArray]) -> None:
