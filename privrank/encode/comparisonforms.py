@@ -23,8 +23,14 @@ import pandas as pd
 
 from privrank.encode import coding, frames
 from privrank.encode.encoded import check_apart, in_order, refuse_unused
-from privrank.encode.rankingforms import check_ranks, read_columns, read_orders
-from privrank.encode.roles import Names, OpenedFrame, only_for
+from privrank.encode.rankingforms import (
+    Names,
+    OpenedFrame,
+    check_ranks,
+    only_for,
+    read_columns,
+    read_orders,
+)
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import check_choice, check_flag, check_items, check_name
 

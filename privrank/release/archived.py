@@ -89,17 +89,15 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _check(record: object) -> str:
-    text = json.dumps(_plain(record), sort_keys=True, separators=(",", ":"))
+    plain = json.loads(json.dumps(record), parse_float=_plain_number)
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode("ascii")).hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """Return a value with one notation for whole numbers, because 1 and 1.0 are equal."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _plain_number(text: str) -> float:
+    """Return a number with one notation for whole numbers, because 1 and 1.0 are equal."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def verify(
