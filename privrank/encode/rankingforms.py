@@ -374,7 +374,9 @@ def read_orders(columns: OpenedFrame, places: object) -> Ranked:
     codes = np.array([item_codes(table[name], labels) for name in listed])
     # one row for each ranking and place with an item
     place, row = np.nonzero(codes >= 0)
-    ranks = _pivoted(row, codes[place, row], place + 1.0, (len(table), len(labels)))
+    ranks = _pivoted(
+        row, codes[place, row], (place + 1).astype(np.float64), (len(table), len(labels))
+    )
     if ranks is None:
         raise ValueError(
             f"places must name each item at most once in a ranking, and at least one ranking "

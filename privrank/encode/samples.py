@@ -352,7 +352,7 @@ def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None, purpose: Purpose
 ) -> tuple[frames.Frame, tuple[str, ...]]:
     """Return a view of a rankings frame, and the names of the items."""
-    columns = frame.columns if declared is None and isinstance(frame, pd.DataFrame) else []
+    columns: Any = frame.columns if declared is None and isinstance(frame, pd.DataFrame) else ()
     view = open_rows(frame, respondent, "rankings")[1]
     check_names("columns", [name for name in columns if name != respondent])
     names = frames.column_names(view)
