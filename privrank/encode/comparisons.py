@@ -212,8 +212,7 @@ def encode_comparisons(
         excess="sample" if sampled else "refuse",
     )
     # the design declares the public facts; only a public design reads them from the data
-    public = public_pairs(facts, pairs, pair_counts, labels)
-    if public is not None:
+    if (public := public_pairs(facts, pairs, pair_counts, labels)) is not None:
         check_connected(public, facts.items)
     facts = replace(facts, pairs=public, covariates=counted.described)
     if facts.covariates is not None and kind == "public":

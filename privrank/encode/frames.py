@@ -444,8 +444,7 @@ def check_stated(respondent: object) -> None:
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
     """Return the columns of data; refuse a formula that names other columns."""
     present = column_names(open_frame(data, "data"))
-    absent = first_absent(columns, present)
-    if absent is not None:
+    if (absent := first_absent(columns, present)) is not None:
         raise ValueError(f"data has no column {absent!r}. Correct the name in the formula.")
     return present
 

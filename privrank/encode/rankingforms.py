@@ -436,8 +436,7 @@ class OpenedFrame:
     def require(self, roles: Mapping[str, Sequence[Any]]) -> None:
         """Refuse columns that do not exist or are named twice."""
         for role, names in roles.items():
-            absent = first_absent(names, self.names)
-            if absent is not None:
+            if (absent := first_absent(names, self.names)) is not None:
                 raise ValueError(
                     f"frame has no column {absent!r}. Name the right column with {role}=, or the "
                     f"form of the data with form=."
@@ -686,8 +685,7 @@ def _number(text: str) -> int:
 
 def _categories(facts: dict[str, str], name: str) -> int:
     """Return the number of categories."""
-    number = _number(facts.get("NUMBER CATEGORIES", ""))
-    if number < 1:
+    if (number := _number(facts.get("NUMBER CATEGORIES", ""))) < 1:
         raise ValueError(f"{name} must have a line '# NUMBER CATEGORIES: k' in its header.")
     return number
 

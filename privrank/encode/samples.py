@@ -358,8 +358,7 @@ def _rank_columns(
     names = frames.column_names(view)
     labels = declared or tuple(name for name in names if name != respondent)
     check_several([name for name in names if name != respondent], purpose)
-    absent = first_absent(labels, names)
-    if absent is not None:
+    if (absent := first_absent(labels, names)) is not None:
         _refuse_pairs(names)
         raise ValueError(
             f"rankings has no column {absent!r}. Name the columns of ranks with items=. Convert "
@@ -374,8 +373,7 @@ def _rank_columns(
 
 def _check_numbers(view: frames.Frame, labels: Sequence[str], names: Sequence[str]) -> None:
     """Refuse non-numeric columns of ranks; `names` are all columns of the frame."""
-    text = frames.check_numeric(view, labels)
-    if text is not None:
+    if (text := frames.check_numeric(view, labels)) is not None:
         _refuse_pairs(names)
         raise TypeError(
             f"column {text!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}, and a "
@@ -459,8 +457,7 @@ def encode_data(
             data = array
         elif array.ndim == 1 and (declared is not None or known is not None):
             data = pd.Series(list(data))
-    column = frames.column_of(data, "choice")
-    if column is None:
+    if (column := frames.column_of(data, "choice")) is None:
         refuse_categories(categories)
         return encode_rankings(
             data, items=items, respondent=respondent, max_rows=max_rows, ties=shared, missing=gaps
@@ -558,8 +555,7 @@ def ranks_by_name(frame: object, items: Sequence[str], name: str = "ranks") -> A
     `name` is the name of the frame in messages.
     """
     view = open_rows(frame, None, name)[1]
-    absent = first_absent(items, frames.column_names(view))
-    if absent is not None:
+    if (absent := first_absent(items, frames.column_names(view))) is not None:
         raise ValueError(
             f"{name} has no column {absent!r}. Give its columns the names of the items."
         )

@@ -390,8 +390,7 @@ def _check_part(
         "A release must have steps of its parts.",
     )
     m = len(survey.items)
-    noise = part.noise
-    if noise is None:
+    if (noise := part.noise) is None:
         _require(
             part.epsilon == 0 or name == names.ORDER,
             "A release must have noise in every part that spends.",

@@ -260,8 +260,7 @@ def check_flag(name: str, value: object) -> bool:
 
 def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     """Return the declared items as a tuple of at least two distinct names."""
-    listed = as_list(items)
-    if listed is None:
+    if (listed := as_list(items)) is None:
         raise TypeError(
             f"{name} must be a sequence of names, got {type(items).__name__}. List the names one "
             f"by one, in their order."
@@ -286,8 +285,7 @@ def seen(name: object) -> str:
 
 def check_names(name: str, values: object) -> list[str]:
     """Return a list of texts or whole numbers as texts."""
-    names = as_list(values)
-    if names is None:
+    if (names := as_list(values)) is None:
         raise TypeError(f"{name} must be a list of texts, got {type(values).__name__}.")
     if not all(isinstance(one, str | Integral) and not isinstance(one, bool) for one in names):
         raise TypeError(f"{name} must be names or whole numbers. Write other values as text.")

@@ -208,8 +208,7 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
     The map overwrites its argument. By the Cholesky root, which takes a third of the time of the
     inverse; NaN if the matrix is not positive definite to double precision.
     """
-    upper = with_fallback(lambda: _cholesky(matrix), lambda: None)
-    if upper is not None:
+    if (upper := with_fallback(lambda: _cholesky(matrix), lambda: None)) is not None:
         return lambda rows: np.asarray(dtrsm(1.0, upper, rows.T, trans_a=1, overwrite_b=1).T)
     values, vectors, size = _scaled_spectrum(matrix)
     regular = values[0] > len(values) * ROUNDING * values[-1]
