@@ -27,7 +27,7 @@ from privrank.plans import calibration
 from privrank.plans import comparisons as plans
 from privrank.privacy import netnoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release import plan as declared
+from privrank.release import survey as declared
 
 DELTA = 1e-3
 ROOM = 1e-6

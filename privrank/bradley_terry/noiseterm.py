@@ -23,7 +23,7 @@ import numpy as np
 
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated
-from privrank.release.plan import Noise, equivalent_variance
+from privrank.release.survey import Noise, equivalent_variance
 from privrank.util.arrays import FloatArray, IntArray, own_arrays, readonly_copy
 from privrank.util.solvers import dense, product
 

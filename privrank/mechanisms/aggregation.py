@@ -22,8 +22,8 @@ from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
-from privrank.release.plan import Plan
 from privrank.release.release import Release
+from privrank.release.survey import Plan
 from privrank.util.arrays import AnyArray, IntArray
 from privrank.util.checks import Rng
 

@@ -106,9 +106,8 @@ from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Sample
+from privrank.release.survey import Plan, Sample
 from privrank.util.arrays import FloatArray, IntArray, orders_of
 from privrank.util.checks import Rng
 

@@ -43,9 +43,8 @@ from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.privacy.noise import draw_cells
 from privrank.release import names
-from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, Perturbation, Plan
 from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
 

@@ -28,8 +28,8 @@ from privrank.privacy.draws import (
     draw_uniforms,
 )
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
-from privrank.release.plan import Plan
 from privrank.release.release import Release
+from privrank.release.survey import Plan
 from privrank.util.arrays import FloatArray, IntArray, Words, batches, orders_of, signs_of_orders
 from privrank.util.checks import Rng
 

@@ -12,9 +12,8 @@ import numpy as np
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.budget import Ledger, check_budget
 from privrank.privacy.noise import source_of
-from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release, fit_error_guard
-from privrank.release.survey import Design, Sample
+from privrank.release.survey import Design, PartPlan, Plan, Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import Rng, warn
 

@@ -44,8 +44,7 @@ from privrank.release.names import (
     TIES,
     WINS,
 )
-from privrank.release.plan import FINE, STEPS
-from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.release.survey import FINE, STEPS, Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, Words, batches
 from privrank.util.checks import Rng
 
@@ -149,7 +148,7 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
     TIES: lambda encoded: encoded._ties,
     WINS: win_matrix,
 }
-"""The exact integer statistics of the first stage, by part (:mod:`privrank.release.plan`)."""
+"""The exact integer statistics of the first stage, by part (:mod:`privrank.release.survey`)."""
 
 
 def same_half(encoded: Encoded, halves: IntArray) -> int:

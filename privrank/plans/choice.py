@@ -19,15 +19,17 @@ from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise, side_noise
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.release.plan import PARTS, Form, equivalent_variance
 from privrank.release.release import Mechanism
 from privrank.release.survey import (
+    PARTS,
     Covariates,
     Design,
     DesignKind,
     Excess,
+    Form,
     PairCounts,
     Ties,
+    equivalent_variance,
     nominal_pairs,
 )
 from privrank.util.checks import as_numbers, check_choice, check_flag
@@ -257,7 +259,7 @@ class Choice:
         The main release.
     shares : mapping of str to float
         Shares of epsilon of the side releases, by their names in
-        :data:`privrank.release.plan.PARTS`, and of ``"output"``, the noise on the worths of
+        :data:`privrank.release.survey.PARTS`, and of ``"output"``, the noise on the worths of
         objective perturbation.
     gamma : float
         Ridge of objective perturbation.

@@ -25,8 +25,17 @@ from privrank.privacy.netnoise import NoiseName, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release import names
-from privrank.release.plan import MAIN, PARTS, Noise, NoiseRequest, PartPlan, Plan, plan_parts
-from privrank.release.survey import Design, Sample
+from privrank.release.survey import (
+    MAIN,
+    PARTS,
+    Design,
+    Noise,
+    NoiseRequest,
+    PartPlan,
+    Plan,
+    Sample,
+    plan_parts,
+)
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
 

@@ -20,8 +20,7 @@ from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release.archived import NOT_JSON, archive, read_archive, verify
 from privrank.release.names import REJECTED
-from privrank.release.plan import Noise, PartPlan, Plan
-from privrank.release.survey import Design, Sample, record_of, survey_of
+from privrank.release.survey import Design, Noise, PartPlan, Plan, Sample, record_of, survey_of
 from privrank.util.arrays import IntArray, immutable, readonly_copy
 
 Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]

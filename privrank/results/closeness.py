@@ -20,9 +20,8 @@ from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.plan import Plan
 from privrank.release.release import Release, ReleasedPart
-from privrank.release.survey import Sample
+from privrank.release.survey import Plan, Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import STATEMENTS, assumed, percent, said

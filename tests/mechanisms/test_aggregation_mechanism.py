@@ -26,8 +26,7 @@ from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published import agkm22
 from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
-from privrank.release.plan import PartPlan
-from privrank.release.survey import Sample
+from privrank.release.survey import PartPlan, Sample
 
 PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]
 WITHOUT_DELTA = ("pairs-laplace", "exponential")

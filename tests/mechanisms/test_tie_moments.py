@@ -21,7 +21,7 @@ from privrank.bradley_terry.errors import SecondMoments
 from privrank.mechanisms.tallies import pair_moments
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.archived import archive
-from privrank.release.plan import FINE
+from privrank.release.survey import FINE
 
 ITEMS = list("abcd")
 FIRST, SECOND = np.triu_indices(4, 1)
