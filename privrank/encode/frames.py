@@ -15,7 +15,6 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from narwhals.exceptions import DuplicateError
-from numpy.typing import NDArray
 from pandas.api.types import infer_dtype
 
 from privrank.encode import coding
@@ -127,16 +126,12 @@ def _typed_at_source(frame: Any, column: str) -> bool:
         if type(node).__name__ == "FromPandas":
             held = list(node.columns)
             names = [column] if column in held else held
-            taken = [node.frame.get(name) for name in names] or [node.frame.index.to_series()]
-            if not all(map(_of_one_type, taken)):
-                return False
+            for taken in [node.frame.get(name) for name in names] or [node.frame.index.to_series()]:
+                # all entries have one type, whatever the dtype of the column
+                kind = infer_dtype(taken, skipna=True) if taken.dtype == object else "string"
+                if kind not in ("string", "integer", "boolean", "empty"):
+                    return False
     return True
-
-
-def _of_one_type(names: pd.Series[Any]) -> bool:
-    """Return whether all entries have one type, whatever the dtype of the column."""
-    kind = infer_dtype(names, skipna=True) if names.dtype == np.dtype(object) else "string"
-    return kind in ("string", "integer", "boolean", "empty")
 
 
 def column_names(view: Frame) -> list[str]:
@@ -299,14 +294,14 @@ def series_of(
     arrays = {name: frame.get_column(name).to_numpy() for name in columns}
     for name in compared:
         arrays[name] = np.where(arrays[name], np.array(texts[name], dtype=object), "")
-    return {name: _series(array) for name, array in arrays.items()}
-
-
-def _series(array: NDArray[Any]) -> pd.Series[Any]:
-    """Return an array as a Series; nested arrays and dates become objects."""
-    if array.ndim > 1 or array.dtype.kind in "mM":
-        return pd.Series(list(array), dtype=object)
-    return pd.Series(array, dtype=array.dtype, copy=False)
+    return {
+        name: (
+            pd.Series(list(array), dtype=object)  # nested arrays and dates become objects
+            if array.ndim > 1 or array.dtype.kind in "mM"
+            else pd.Series(array, dtype=array.dtype, copy=False)
+        )
+        for name, array in arrays.items()
+    }
 
 
 PARTS = 48

@@ -138,13 +138,12 @@ class Covariates:
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        kinds = dict.fromkeys(("weights", "item_matrix", "units"), np.float64)
-        for name, kind in {**kinds, "cell": np.int64, "first": np.int64}.items():
-            object.__setattr__(self, name, readonly_copy(getattr(self, name), kind))
-        shape = (len(self.cell), len(self.bounds))
-        object.__setattr__(
-            self, "position", readonly_copy(np.reshape(self.position, shape), np.int64)
-        )
+        position = np.reshape(self.position, (len(self.cell), len(self.bounds)))
+        object.__setattr__(self, "position", position)
+        for name in ("weights", "item_matrix", "units"):
+            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.float64))
+        for name in ("cell", "position", "first"):
+            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.int64))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -221,10 +220,9 @@ def powers_of(position: IntArray, monomials: Sequence[tuple[int, ...]]) -> IntAr
     unit = FINENESS if position.shape[1] else 1
     table = np.full((len(position), len(monomials)), unit, dtype=np.int64)
     for column, exponents in enumerate(monomials):
-        for name, exponent in enumerate(exponents):
-            if exponent:
-                # both are at most 2^20 in size, so the product is exact
-                table[:, column] = np.rint(table[:, column] * position[:, name] / FINENESS)
+        for name in np.flatnonzero(exponents):
+            # both are at most 2^20 in size, so the product is exact
+            table[:, column] = np.rint(table[:, column] * position[:, name] / FINENESS)
     return table
 
 
