@@ -216,17 +216,6 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
     return lambda rows: np.asarray(rows / size @ vectors / root)
 
 
-def _multiple(matrix: FloatArray) -> float | None:
-    """Return the factor c of a matrix c I, such as a map of worths; None for other matrices."""
-    # nonzero integers are counted in half the time
-    diagonal = np.diag(matrix)
-    m = len(matrix)
-    bits = np.asarray(matrix, np.float64).view(np.int64)
-    alike = matrix.shape == (m, m) and m > 0 and (diagonal == diagonal[0]).all()
-    alone = alike and np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m
-    return float(diagonal[0]) if alone else None
-
-
 def dense(matrix: Any) -> FloatArray:
     """Return a matrix that may be sparse as an array."""
     return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
@@ -239,8 +228,12 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     columns are omitted; a map of worths has many of them if few items are identified.
     """
     for one, other in ((rows, matrix), (matrix, rows)):
-        if (times := _multiple(one)) is not None:
-            return other if times == 1.0 else np.asarray(times * other)
+        m = len(one)
+        if m > 0 and one.shape == (m, m) and (np.diag(one) == one[0, 0]).all():
+            # nonzero integers are counted in half the time
+            bits = np.asarray(one, np.float64).view(np.int64)
+            if np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m:
+                return other if one[0, 0] == 1.0 else np.asarray(float(one[0, 0]) * other)
     if not (rows[:1].all() and rows[:, :1].all()):  # if both, no row or column is zero
         used = rows.any(axis=1)
         met = rows.any(axis=0)
