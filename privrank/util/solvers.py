@@ -229,7 +229,7 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     """
     for one, other in ((rows, matrix), (matrix, rows)):
         m = len(one)
-        if m > 0 and one.shape == (m, m) and (np.diag(one) == one[0, 0]).all():
+        if m > 0 and one.shape == (m, m) and one[0, 0] and (np.diag(one) == one[0, 0]).all():
             # nonzero integers are counted in half the time
             bits = np.asarray(one, np.float64).view(np.int64)
             if np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m:
