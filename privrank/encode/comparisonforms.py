@@ -364,8 +364,14 @@ def read_long_pairs(
     table, labels, (first, second) = _read_pairs(
         columns, named, {"outcome": outcome, "counts": counts}
     )
-    answer = _outcomes(table[outcome], meaning, first, second, labels)
-    return _compared(labels, first, second, answer, columns.person(table), _whole(table, counts))
+    return _compared(
+        labels,
+        first,
+        second,
+        _outcomes(table[outcome], meaning, first, second, labels),
+        columns.person(table),
+        _whole(table, counts),
+    )
 
 
 def read_decided(

@@ -432,21 +432,15 @@ def _check_part(
             "A release must have a known form of dependence.",
         )
         _require(
-            _alike(part, again[name]),
+            # the type, the sensitivity and the scale that calibration gives
+            type(again[name].noise) is type(noise)
+            and again[name].sensitivity == part.sensitivity
+            and getattr(again[name].noise, "items", 0) == getattr(noise, "items", 0)
+            and _close(_loss_per_step(again[name].noise), _loss_per_step(noise)),
             "A release must have noise of the scale that sensitivity and epsilon ask for.",
         )
         return
     _check_scale(name, part, noise, plan, m)
-
-
-def _alike(part: PartPlan, again: PartPlan) -> bool:
-    """Return whether a part has the noise and the sensitivity that calibration gives it."""
-    return (
-        type(again.noise) is type(part.noise)
-        and again.sensitivity == part.sensitivity
-        and getattr(again.noise, "items", 0) == getattr(part.noise, "items", 0)
-        and _close(_loss_per_step(again.noise), _loss_per_step(part.noise))
-    )
 
 
 def _check_scale(name: str, part: PartPlan, noise: Noise, plan: Plan, m: int) -> None:
