@@ -4,8 +4,6 @@ No other module uses Dask or Spark. Answers stay on the workers, which the data 
 one sum is returned.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce

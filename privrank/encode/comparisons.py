@@ -5,8 +5,6 @@ is preferred, and missing if not answered; `net` is wins minus losses, an intege
 name columns and rules, never a cell's value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Encode samples to compare; their sizes are public unless stated otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ their types and ranges. Noise must have the scale that sensitivity and epsilon r
 must have the number and the type of their part.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A message may quote a word or number of the call, by :func:`quoted`. It never qu
 data, even if data were passed instead of a word.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import unicodedata

@@ -4,8 +4,6 @@ The left-hand side is parsed and never evaluated. The right-hand side is evaluat
 declared levels and bounds alone, never on data, so no level, centre or knot depends on the answers.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ Computations from a release do not need this: a failure is raised with the relea
 (:mod:`privrank.release.release`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 
