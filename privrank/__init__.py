@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from privrank.distributions.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.distributions.simulate import PlackettLuce as PlackettLuce
     from privrank.encode.comparisonforms import as_comparisons as as_comparisons
-    from privrank.encode.preflib import read_preflib as read_preflib
     from privrank.encode.rankingforms import as_rankings as as_rankings
+    from privrank.encode.rankingforms import read_preflib as read_preflib
     from privrank.identity import IdentityTest as IdentityTest
     from privrank.pooling import pool as pool
     from privrank.power.contributions import contribution_tradeoff as contribution_tradeoff
@@ -75,7 +75,7 @@ _HOME = {
     "kemeny_score": "privrank.aggregation",
     "kendall_distance": "privrank.aggregation",
     "pool": "privrank.pooling",
-    "read_preflib": "privrank.encode.preflib",
+    "read_preflib": "privrank.encode.rankingforms",
     "report": "privrank.reporting.document",
     "summary_col": "privrank.results.columns",
     "tolerance_to_phi": "privrank.distributions.mallows",

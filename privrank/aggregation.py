@@ -27,9 +27,8 @@ from privrank.plans.aggregation import (
 from privrank.plans.nullmodel import Missing
 from privrank.published import agkm22
 from privrank.release.names import ORDER
-from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import size_of
+from privrank.release.survey import Setting, size_of
 from privrank.results.aggregation import AggregationResult
 from privrank.results.ledger import Budget
 from privrank.util import checks

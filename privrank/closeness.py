@@ -35,9 +35,8 @@ from privrank.plans.closeness import (
 from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18
 from privrank.release.names import DECISION, PVALUE
-from privrank.release.plan import Plan
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Sample
+from privrank.release.survey import Plan, Sample
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
 from privrank.util import checks

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Literal
 
 import numpy as np
@@ -148,22 +147,17 @@ class Survey:
         """
         source = generator(rng)
         check_choice("ties", ties, Literal["random", "shared"])
-        net = pd.DataFrame(self._net_wins(), self.students.index, list(self.items))
-        shared = (-net).rank(axis=1)
-        if ties == "shared":
-            return shared
-        tie_break = source.permuted(np.broadcast_to(np.arange(len(self.items)), net.shape), axis=1)
-        # distinct ranks differ by at least a half, so smaller terms only decide between equal ranks
-        return (shared + tie_break / (2 * len(self.items))).rank(axis=1).astype(np.int64)
-
-    def _net_wins(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Wins minus losses, one row per respondent and one column per item."""
         outcome = self.comparisons["outcome"].fillna(0.0).to_numpy(dtype=np.int64)
         row = self.students.index.get_indexer(pd.Index(self.comparisons["respondent"]))
         net = np.zeros((len(self.students), len(self.items)), dtype=np.int64)
         np.add.at(net, (row, self.comparisons["item1"].cat.codes.to_numpy()), outcome)
         np.subtract.at(net, (row, self.comparisons["item2"].cat.codes.to_numpy()), outcome)
-        return net
+        shared = pd.DataFrame(-net, self.students.index, list(self.items)).rank(axis=1)
+        if ties == "shared":
+            return shared
+        tie_break = source.permuted(np.broadcast_to(np.arange(len(self.items)), net.shape), axis=1)
+        # distinct ranks differ by at least a half, so smaller terms only decide between equal ranks
+        return (shared + tie_break / (2 * len(self.items))).rank(axis=1).astype(np.int64)
 
 
 def load_university(version: UniversityVersion = "2001") -> Survey:
@@ -333,16 +327,12 @@ def load_immigration() -> Survey:
     )
 
 
-def _data_folder() -> Traversable:
-    """Return the folder of the data: in the package, or next to it in a checkout."""
-    package = files("privrank")
-    inside = package / "data"
-    return inside if inside.is_dir() else package / ".." / "data"
-
-
 def _read(name: str, **levels: tuple[str, ...]) -> pd.DataFrame:
     categorical = {column: pd.CategoricalDtype(list(values)) for column, values in levels.items()}
-    with (_data_folder() / name).open("r", encoding="utf-8") as stream:
+    folder = files("privrank") / "data"
+    if not folder.is_dir():  # in a checkout it is next to the package
+        folder = files("privrank") / ".." / "data"
+    with (folder / name).open("r", encoding="utf-8") as stream:
         return pd.read_csv(stream, dtype=categorical)
 
 

@@ -24,9 +24,8 @@ from privrank.plans.nullmodel import Gaps, Ties, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import bfz21
 from privrank.release.names import EFFECT
-from privrank.release.plan import Setting
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Sample, size_of
+from privrank.release.survey import Sample, Setting, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity

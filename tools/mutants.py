@@ -52,8 +52,7 @@ AREAS = {
     ),
     "encoders": (
         "encode/coding encode/comparisonforms encode/comparisons encode/encoded encode/frames "
-        "encode/groups encode/pairforms encode/preflib encode/rankingforms encode/roles "
-        "encode/samples"
+        "encode/groups encode/rankingforms encode/samples"
     ),
 }
 TESTS = "privacy mechanisms encode release models published util bradley_terry contracts local"

@@ -27,7 +27,7 @@ from privrank.plans import calibration
 from privrank.plans import comparisons as plans
 from privrank.privacy import sensitivity
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release import parts
+from privrank.release import survey as declared
 
 DELTA = 1e-3
 ROOM = 1e-6
@@ -347,7 +347,7 @@ def printed_scale() -> Any:
 def ties_for_free() -> Any:
     """The number of ties with the noise that net wins pay for, as if no tie were left over."""
     stack = ExitStack()
-    for module in (sensitivity, parts, plans):
+    for module in (sensitivity, declared, plans):
         none = mock.Mock(side_effect=lambda sensitivity, name: 0)
         stack.enter_context(mock.patch.object(module, "ties_left", none))
     return stack
@@ -357,7 +357,7 @@ def halves_as_wins() -> Any:
     """Half wins are released with noise that hides whole wins."""
     side_noise = sensitivity.side_noise
     wins = mock.Mock(side_effect=lambda *given, ties: side_noise(*given, ties=False))
-    return mock.patch.object(parts, "side_noise", wins)
+    return mock.patch.object(declared, "side_noise", wins)
 
 
 def faults() -> list[tuple[bool, Claim]]:

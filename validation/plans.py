@@ -25,7 +25,7 @@ from privrank import btl
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.comparisons import Request, plan_choices, predicted_error
-from privrank.release.plan import Plan
+from privrank.release.survey import Plan
 
 EPSILONS = (0.25, 1.0, 4.0)
 SPREAD = 0.6

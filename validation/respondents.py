@@ -20,7 +20,7 @@ import pandas as pd
 import privrank as pr
 from privrank.plans.choice import noise_choices
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.release.plan import equivalent_variance
+from privrank.release.survey import equivalent_variance
 
 STRENGTH, CAMPS, PERSONAL, NEAR = 2.0, 1.2, 0.8, 0.1
 ASKED = 49

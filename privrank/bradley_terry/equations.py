@@ -65,9 +65,8 @@ from privrank.hypotheses.tails import simulated
 from privrank.privacy.knorm import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
-from privrank.release.plan import Noise, equivalent_variance
 from privrank.release.release import Release
-from privrank.release.survey import Covariates, PairCounts
+from privrank.release.survey import Covariates, Noise, PairCounts, equivalent_variance
 from privrank.util.arrays import (
     AnyArray,
     FloatArray,

@@ -54,9 +54,8 @@ from privrank.bradley_terry.linear import item_contrasts
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release import names
-from privrank.release.plan import equivalent_variance
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, equivalent_variance
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import inverse, product, spectrum
 

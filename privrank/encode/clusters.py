@@ -4,8 +4,6 @@ No other module uses Dask or Spark. Answers stay on the workers, which the data 
 one sum is returned.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial, reduce
@@ -52,8 +50,10 @@ def count_parts(
         met = clustered(counted, partial(_both, add))
         first, total = (0, None) if met is None else met
         return total, RespondentBlocks(made=partial(_again, clustered, count, first))
-    pieces = frames.whole_respondents(view, columns, owner, whole=whole)
-    counts = in_threads(lambda piece: frames.computed(lambda: count(piece)), filter(len, pieces))
+    counts = in_threads(
+        lambda piece: frames.computed(lambda: count(piece)),
+        filter(len, frames.whole_respondents(view, columns, owner, whole=whole)),
+    )
     total = None
     held = list[Any]()
     while some := list(islice(counts, 16)):  # a table for every part would cost more

@@ -129,6 +129,11 @@ def comparable(names: AnyArray) -> tuple[str, pd.Index[Any]]:
     return kind, pd.Index(values.astype(object), dtype=object)
 
 
+def distinct_names(*names: str | None) -> list[str]:
+    """Return each name once, without those that are None."""
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
 def tally(
     view: nw.DataFrame[Any], by: Sequence[str], numeric: str | None, counts: str | None = None
 ) -> tuple[dict[str, Key], IntArray]:

@@ -5,8 +5,6 @@ is preferred, and missing if not answered; `net` is wins minus losses, an intege
 name columns and rules, never a cell's value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -147,8 +145,11 @@ def check_fixed(
             f"design='private' and respondent=, because which pairs a list compares is part of the "
             f"answer. Leave design= out, and name the respondent column with respondent=."
         )
-    ordered = predictor is not None and predictor.covariates.ordered
-    if ordered and frames.is_unordered(frame, present):
+    if (
+        predictor is not None
+        and predictor.covariates.ordered
+        and frames.is_unordered(frame, present)
+    ):
         raise ValueError(
             f"formula must not use 'first' if the data do not record which item was named first "
             f"(mark {frames.ORDER_FROM!r}). Pass a frame with item1 and item2 in the order of the "
@@ -191,8 +192,9 @@ def encode_comparisons(
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
-    rules = ComparisonSpec(columns, labels, bound, distinct, tied, kind, sampled, predictor)
-    counted, parts = count_all(view, rules)
+    counted, parts = count_all(
+        view, ComparisonSpec(columns, labels, bound, distinct, tied, kind, sampled, predictor)
+    )
     first, second = np.divmod(counted.codes, len(labels))
     second += first // len(labels) * len(labels)
     pairs = first, second, counted.comparisons, counted.net
@@ -208,15 +210,18 @@ def encode_comparisons(
         excess="sample" if sampled else "refuse",
     )
     # the design declares the public facts; only a public design reads them from the data
-    public = public_pairs(facts, pairs, pair_counts, labels)
-    if public is not None:
+    if (public := public_pairs(facts, pairs, pair_counts, labels)) is not None:
         check_connected(public, facts.items)
     facts = replace(facts, pairs=public, covariates=counted.described)
     if facts.covariates is not None and kind == "public":
         check_identified(facts)
     # with excess="sample" rows are counted only after the secret draw of a fit
-    if sampled and columns.counts is not None and not distinct:
-        _check_room(facts.nobs, bound)
+    if sampled and columns.counts is not None and not distinct and facts.nobs * bound > _MAX_DRAWN:
+        raise ValueError(
+            f"max_rows={bound} must be at most {_MAX_DRAWN // facts.nobs} for counted rows of "
+            f"{facts.nobs} respondents, because excess='sample' draws that many for each "
+            f"respondent. State a smaller bound."
+        )
     pairs = (first, second, NONE, NONE) if sampled else pairs
     return Encoded(facts, pairs, parts, counted.units, sampled, counted.ties)
 
@@ -233,11 +238,6 @@ class ComparisonSpec:
     kind: DesignKind
     sampled: bool
     predictor: Predictor | None
-
-    @property
-    def sampling(self) -> bool:
-        """Whether a fit could sample from more rows than `max_rows`."""
-        return self.kind == "private"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -263,18 +263,17 @@ def count_all(
     """Return the counts of a frame, and its respondents if these are the units."""
     columns = rules.columns
     predictor = rules.predictor
-    used = (
+    names = coding.distinct_names(
         *(columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts),
         *(() if predictor is None else predictor.columns),
     )
-    names = list(dict.fromkeys(name for name in used if name is not None))
     rows = columns.respondent is None
     if rows:
         view = frames.numbered(view, (columns.item1, columns.item2), rules.labels)
         view = frames.grouped(view, names)
+        names = frames.column_names(view)
     # covariate patterns numbered in order of appearance need all rows at once, as do row counts
     whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
-    names = frames.column_names(view) if rows else names
     total, parts = clusters.count_parts(
         view, names, columns.respondent, partial(count, rules=rules), _added, whole=whole
     )
@@ -303,69 +302,54 @@ def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     columns = rules.columns
     predictor = rules.predictor
     items = len(rules.labels)
-    covariates = () if predictor is None else predictor.columns
     _check_numeric(view, columns.outcome, predictor)
     # from here on, identical rows are one entry with a count
-    read = _read(view, columns, rules.labels, covariates, ties=rules.ties)
-    owner = None if columns.respondent is None else read.keys[columns.respondent]
-    person = None if owner is None else owner.codes
-    bounded = not rules.sampled
+    keys, size, first, second = _read(view, rules)
+    answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), rules.ties)
+    low, high, order = in_order(first, second)
+    comparisons = size * answered
+    net = size * (sign * order)
+    owner = None if columns.respondent is None else keys[columns.respondent]
+    sampling = rules.kind == "private"  # a fit could draw from more rows
     nobs = units_of(
         owner,
         columns.respondent,
-        read.size,
-        rules.max_rows if bounded else np.inf,
-        sampling=rules.sampling,
+        size,
+        np.inf if rules.sampled else rules.max_rows,
+        sampling=sampling,
     )
     described = None
-    counted = None
-    patterns = 1
-    number = read.low * items + read.high
+    units = None
+    pattern = np.zeros(1, dtype=np.int64)
     if predictor is not None:
-        pattern, described = read_patterns(
-            predictor, read.keys, read.first_named, person, rules.kind
-        )
-        counted = units_by_pattern(pattern, read.size, person, described)
-        described = replace(described, units=counted) if rules.kind == "public" else described
-        patterns = int(pattern.max()) + 1
-        number = pattern * items**2 + number
-    codes, place = coding.distinct_codes(number, patterns * items**2)
+        person = None if owner is None else owner.codes
+        pattern, described = read_patterns(predictor, keys, order, person, rules.kind)
+        units = units_by_pattern(pattern, size, person, described)
+        described = replace(described, units=units) if rules.kind == "public" else described
+    number = pattern * items**2 + low * items + high
+    codes, place = coding.distinct_codes(number, (int(pattern.max()) + 1) * items**2)
     held = None
     if owner is not None:
-        if rules.distinct_pairs and bounded:
-            check_distinct(
-                owner.codes, read.low * items + read.high, read.size, sampling=rules.sampling
-            )
-        held = _part(owner, codes, place, read)
-    comparisons, net = (sum_by(place, x, len(codes)) for x in (read.comparisons, read.net))
-    ties = read.comparisons.sum(keepdims=True) - np.abs(read.net).sum()
-    return CountedRows(nobs, codes, comparisons, net, ties, counted, described), held
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """Identical rows with their count, keys, pair of items, and answers."""
-
-    keys: Mapping[str, coding.Key]
-    size: IntArray
-    low: IntArray
-    high: IntArray
-    first_named: coding.Signs
-    comparisons: IntArray
-    net: IntArray
+        if rules.distinct_pairs and not rules.sampled:
+            check_distinct(owner.codes, low * items + high, size, sampling=sampling)
+        held = _part(owner, codes, place, comparisons, net)
+    ties = comparisons.sum(keepdims=True) - np.abs(net).sum()
+    comparisons, net = (sum_by(place, x, len(codes)) for x in (comparisons, net))
+    return CountedRows(nobs, codes, comparisons, net, ties, units, described), held
 
 
 def _read(
-    view: Any,
-    columns: ComparisonColumns,
-    labels: tuple[Any, ...],
-    covariates: tuple[str, ...],
-    *,
-    ties: Ties,
-) -> _Rows:
-    """Count identical rows; within a pair, items are in the order of `labels`."""
-    named = (columns.respondent, columns.item1, columns.item2, columns.outcome, *covariates)
-    by = list(dict.fromkeys(name for name in named if name is not None))
+    view: Any, rules: ComparisonSpec
+) -> tuple[Mapping[str, coding.Key], IntArray, IntArray, IntArray]:
+    """Count identical rows; return keys by column, and the count and the two items of each entry.
+
+    Items are positions in the declared labels.
+    """
+    columns = rules.columns
+    by = coding.distinct_names(
+        *(columns.respondent, columns.item1, columns.item2, columns.outcome),
+        *(() if rules.predictor is None else rules.predictor.columns),
+    )
     counting = coding.tally if columns.respondent is None else coding.keys_of
     keys, size = counting(view, by, columns.outcome, columns.counts)
     if columns.respondent is None and not size.all():
@@ -374,35 +358,26 @@ def _read(
         size = size[size > 0]
     frames.check_rows(len(size), "comparisons")
     first, second = (
-        declared_codes(keys[name], labels, name, "items") for name in (columns.item1, columns.item2)
+        declared_codes(keys[name], rules.labels, name, "items")
+        for name in (columns.item1, columns.item2)
     )
     check_apart(first, second, (columns.item1, columns.item2))
-    answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), ties)
-    low, high, order = in_order(first, second)
-    return _Rows(keys, size, low, high, order, size * answered, size * (sign * order))
+    return keys, size, first, second
 
 
-def _check_room(nobs: int, rows: int) -> None:
-    """Refuse a bound on counted rows that exceeds memory, by public numbers."""
-    if nobs * rows > _MAX_DRAWN:
-        raise ValueError(
-            f"max_rows={rows} must be at most {_MAX_DRAWN // nobs} for counted rows of {nobs} "
-            f"respondents, because excess='sample' draws that many for each respondent. State a "
-            f"smaller bound."
-        )
-
-
-def _part(owner: coding.Key, codes: IntArray, place: IntArray, read: _Rows) -> RespondentBlock:
+def _part(
+    owner: coding.Key, codes: IntArray, place: IntArray, comparisons: IntArray, net: IntArray
+) -> RespondentBlock:
     """Return the answers of respondents.
 
     `codes` are the numbers of pairs, and `place` is the position of each row in `codes`.
     """
-    answered = np.flatnonzero(read.comparisons)
+    answered = np.flatnonzero(comparisons)
     # one number for respondent, pair and answer; sorting removes the order of the rows
     number = owner.codes[answered] * len(codes) + place[answered]
-    number = 3 * number + np.sign(read.net[answered]) + 1
+    number = 3 * number + np.sign(net[answered]) + 1
     cells, entry = np.unique(number, return_inverse=True)
-    size = sum_by(entry, read.comparisons[answered], len(cells))
+    size = sum_by(entry, comparisons[answered], len(cells))
     person, pair = np.divmod(cells // 3, len(codes))
     return RespondentBlock(
         coding.numbers_of_names(owner.values),
@@ -498,8 +473,12 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         labels = frames.declared_items(
             frame, (item1, item2), arguments.get("items"), public=_known(design, columns)
         )
-        schema = schema_of(frame, parsed.right_text, public=design == "public")
-        predictor = declare(parsed.right_text, schema, labels, **given)
+        predictor = declare(
+            parsed.right_text,
+            schema_of(frame, parsed.right_text, public=design == "public"),
+            labels,
+            **given,
+        )
         if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
                 f"formula must not use the respondent, the counts or a column of its left side as "
@@ -559,10 +538,24 @@ def read_patterns(
         cell = cell * len(levels) + declared_codes(keys[name], levels, name, "levels")
     position = np.zeros((len(cell), len(facts.bounds)), dtype=np.int64)
     for column, (name, low, high) in enumerate(facts.bounds):
-        position[:, column] = _position(keys[name], name, low, high)
+        numbers = np.append(keys[name].values.astype(np.float64), np.nan)[keys[name].codes]
+        if not ((numbers >= low) & (numbers <= high)).all():
+            raise ValueError(
+                f"column {name!r} must lie within its bounds, {low:g} to {high:g}, without missing "
+                f"values. State the bounds of the questionnaire, or clip the column to its bounds."
+            )
+        position[:, column] = scaled_position(numbers, low, high)
     values = np.column_stack((cell, position))
     if person is not None:
-        _check_constant(person, values, predictor.columns)
+        # rows of one respondent are adjacent after sorting
+        order = np.argsort(person, kind="stable")
+        same = np.diff(person[order]) == 0
+        if np.diff(values[order], axis=0)[same].any():
+            raise ValueError(
+                f"a respondent must have one value of each covariate "
+                f"({', '.join(predictor.columns)}), and at least one respondent has two. Use "
+                f"covariates that describe respondents."
+            )
     if kind == "private":
         # all cells, whether they occur or not, because which ones occur is private
         cells = np.arange(facts.cells)
@@ -572,36 +565,11 @@ def read_patterns(
             position=np.zeros((facts.cells, 0), dtype=np.int64),
             first=np.zeros_like(cells),
         )
-    order = first_named if facts.ordered else np.zeros_like(first_named)
-    distinct, pattern = np.unique(np.column_stack((values, order)), axis=0, return_inverse=True)
-    met = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
-    return pattern.ravel(), met
-
-
-def _position(key: coding.Key, column: str, low: float, high: float) -> IntArray:
-    """Return numbers scaled by their bounds, in lattice steps; refuse others."""
-    values = np.append(key.values.astype(np.float64), np.nan)[key.codes]
-    if not ((values >= low) & (values <= high)).all():
-        raise ValueError(
-            f"column {column!r} must lie within its bounds, {low:g} to {high:g}, without missing "
-            f"values. State the bounds of the questionnaire, or clip the column to its bounds."
-        )
-    return scaled_position(values, low, high)
-
-
-def _check_constant(person: IntArray, values: IntArray, columns: Sequence[str]) -> None:
-    """Refuse covariates that change within a respondent.
-
-    `values` has one row per group of rows.
-    """
-    # rows of one respondent are adjacent after sorting
-    order = np.argsort(person, kind="stable")
-    same = person[order][1:] == person[order][:-1]
-    if (values[order][1:] != values[order][:-1])[same].any():
-        raise ValueError(
-            f"a respondent must have one value of each covariate ({', '.join(columns)}), and at "
-            f"least one respondent has two. Use covariates that describe respondents."
-        )
+    signs = first_named if facts.ordered else np.zeros_like(first_named)
+    distinct, pattern = np.unique(np.column_stack((values, signs)), axis=0, return_inverse=True)
+    return pattern.ravel(), replace(
+        facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1]
+    )
 
 
 def units_by_pattern(
@@ -616,5 +584,5 @@ def units_by_pattern(
     kinds = int(by_pattern.max()) + 1
     if person is None:
         return sum_by(kind, size, kinds)[by_pattern]
-    kinds_of_units = np.unique(person * kinds + kind) % kinds
-    return np.bincount(kinds_of_units, minlength=kinds).astype(np.int64)[by_pattern]
+    units = np.bincount(np.unique(person * kinds + kind) % kinds, minlength=kinds)
+    return units.astype(np.int64)[by_pattern]

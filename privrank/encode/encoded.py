@@ -420,8 +420,11 @@ def check_apart(first: IntArray, second: IntArray, columns: Iterable[str]) -> No
 
 def in_order(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray, coding.Signs]:
     """Return each pair in the order of the items, and the sign for its outcome."""
-    sign = 1 - 2 * (first > second).astype(np.int8)
-    return np.minimum(first, second), np.maximum(first, second), sign
+    return (
+        np.minimum(first, second),
+        np.maximum(first, second),
+        1 - 2 * (first > second).astype(np.int8),
+    )
 
 
 def check_distinct(person: IntArray, pair: IntArray, size: IntArray, *, sampling: bool) -> None:

@@ -15,7 +15,6 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from narwhals.exceptions import DuplicateError
-from numpy.typing import NDArray
 from pandas.api.types import infer_dtype
 
 from privrank.encode import coding
@@ -97,8 +96,12 @@ def check_respondents(view: Frame, column: str) -> None:
     exact = kind in _EXACT or kind.is_numeric() and kind not in _WIDE
     if view.implementation.is_dask():
         native: Any = view.to_native()
-        typed = kind not in _CODED and native.dtypes[column] != np.dtype(object)
-        exact = exact and typed and _typed_at_source(native, column)
+        exact = (
+            exact
+            and kind not in _CODED
+            and native.dtypes[column] != np.dtype(object)
+            and _typed_at_source(native, column)
+        )
     if not exact:
         raise TypeError(
             f"Column {column!r} must hold names of a type that all engines compare in the same "
@@ -123,16 +126,12 @@ def _typed_at_source(frame: Any, column: str) -> bool:
         if type(node).__name__ == "FromPandas":
             held = list(node.columns)
             names = [column] if column in held else held
-            taken = [node.frame.get(name) for name in names] or [node.frame.index.to_series()]
-            if not all(map(_of_one_type, taken)):
-                return False
+            for taken in [node.frame.get(name) for name in names] or [node.frame.index.to_series()]:
+                # all entries have one type, whatever the dtype of the column
+                kind = infer_dtype(taken, skipna=True) if taken.dtype == object else "string"
+                if kind not in ("string", "integer", "boolean", "empty"):
+                    return False
     return True
-
-
-def _of_one_type(names: pd.Series[Any]) -> bool:
-    """Return whether all entries have one type, whatever the dtype of the column."""
-    kind = infer_dtype(names, skipna=True) if names.dtype == np.dtype(object) else "string"
-    return kind in ("string", "integer", "boolean", "empty")
 
 
 def column_names(view: Frame) -> list[str]:
@@ -295,14 +294,14 @@ def series_of(
     arrays = {name: frame.get_column(name).to_numpy() for name in columns}
     for name in compared:
         arrays[name] = np.where(arrays[name], np.array(texts[name], dtype=object), "")
-    return {name: _series(array) for name, array in arrays.items()}
-
-
-def _series(array: NDArray[Any]) -> pd.Series[Any]:
-    """Return an array as a Series; nested arrays and dates become objects."""
-    if array.ndim > 1 or array.dtype.kind in "mM":
-        return pd.Series(list(array), dtype=object)
-    return pd.Series(array, dtype=array.dtype, copy=False)
+    return {
+        name: (
+            pd.Series(list(array), dtype=object)  # nested arrays and dates become objects
+            if array.ndim > 1 or array.dtype.kind in "mM"
+            else pd.Series(array, dtype=array.dtype, copy=False)
+        )
+        for name, array in arrays.items()
+    }
 
 
 PARTS = 48
@@ -325,9 +324,8 @@ def whole_respondents(
         yield from chain(ahead, batches)
         return
     # repeated texts are stored as category codes
-    lazy = isinstance(view, nw.LazyFrame)
-    schema = ahead[0].schema
-    texts = [nw.col(n) for n in columns if lazy and n != owner and schema[n] == nw.String]
+    schema = ahead[0].schema if isinstance(view, nw.LazyFrame) else {}
+    texts = [nw.col(n) for n in columns if n != owner and schema.get(n) == nw.String]
 
     def cut(batch: nw.DataFrame[Any]) -> list[nw.DataFrame[Any]]:
         part = (coding.numbers_by_row(batch.get_column(owner)) % PARTS).astype(np.int16)
@@ -371,8 +369,7 @@ def numbered(view: Frame, columns: Iterable[str], labels: Sequence[Any]) -> Fram
     few = len(written) <= _MAX_NUMBERED and "".join(written).isprintable()
     if not (view.implementation.is_duckdb() and few):
         return view
-    kind = f"enum({', '.join(written)})"
-    return _replaced(view, columns, lambda name: f"try_cast({name} as {kind})")
+    return _replaced(view, columns, lambda name: f"try_cast({name} as enum({', '.join(written)}))")
 
 
 def _replaced(view: Frame, columns: Iterable[str], expression: Callable[[str], str]) -> Frame:
@@ -442,8 +439,7 @@ def check_stated(respondent: object) -> None:
 def check_named(data: object, columns: Sequence[Any]) -> list[str]:
     """Return the columns of data; refuse a formula that names other columns."""
     present = column_names(open_frame(data, "data"))
-    absent = first_absent(columns, present)
-    if absent is not None:
+    if (absent := first_absent(columns, present)) is not None:
         raise ValueError(f"data has no column {absent!r}. Correct the name in the formula.")
     return present
 

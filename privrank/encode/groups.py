@@ -1,10 +1,8 @@
 """Encode samples to compare; their sizes are public unless stated otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,19 +11,16 @@ from privrank.encode import coding, frames
 from privrank.encode.encoded import EncodedGroups, EncodedSample, open_rows
 from privrank.encode.samples import (
     Groups,
-    SampleRules,
     check_matched,
     check_separate,
     encode_counts,
     enough,
     read_samples,
     rules_of_choices,
-    rules_of_columns,
     rules_of_rankings,
 )
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.plans.nullmodel import (
-    Missing,
     answers_behind,
     as_declared,
     check_paired,
@@ -70,20 +65,29 @@ def encode_samples(
     check_paired(paired, secret, respondent, len(samples), max_rows)
     if chosen:
         refuse_partial(shared, gaps)
-        word: Literal["categories", "items"] = "categories" if items is None else "items"
         opened = [
             rules_of_choices(
                 column,
                 "choice",
                 categories=categories if items is None else items,
-                word=word,
+                word="categories" if items is None else "items",
                 respondent=respondent,
             )
             for column in series
         ]
     else:
         refuse_categories(categories)
-        opened = _rankings_of(samples, items, respondent, max_rows, shared, gaps)
+        options: dict[str, Any] = {
+            "respondent": respondent,
+            "max_rows": max_rows,
+            "ties": shared,
+            "missing": gaps,
+            "purpose": "closeness",
+        }
+        opened = [rules_of_rankings(samples[0], items=items, **options)]
+        # all samples have the items of the first one
+        items = None if items is None and isinstance(samples[0], np.ndarray) else opened[0][1].items
+        opened += [rules_of_rankings(one, items=items, **options) for one in samples[1:]]
     reading = [
         read_samples(view, rules, Groups(paired=paired), named=respondent is not None)
         for view, rules in opened
@@ -94,30 +98,6 @@ def encode_samples(
         else match_respondents([one.names for one in reading], respondent, paired)
     )
     return _joined([one.sample(least=0) for one in reading], names, secret, place)
-
-
-def _rankings_of(
-    samples: Sequence[object],
-    items: object,
-    respondent: str | None,
-    max_rows: object,
-    ties: bool,
-    missing: Missing | None,
-) -> list[tuple[Any, SampleRules]]:
-    """Return the views of frames of rankings and the rules of their rows.
-
-    All samples have the items of the first sample.
-    """
-    options: dict[str, Any] = {
-        "respondent": respondent,
-        "max_rows": max_rows,
-        "ties": ties,
-        "missing": missing,
-        "purpose": "closeness",
-    }
-    first = rules_of_rankings(samples[0], items=items, **options)
-    shared = items if isinstance(samples[0], np.ndarray) and items is None else first[1].items
-    return [first, *(rules_of_rankings(one, items=shared, **options) for one in samples[1:])]
 
 
 def against_answers(
@@ -133,8 +113,11 @@ def against_answers(
     sample = encoded.sample
     counts = answers_behind(null, sample, null_nobs, null_noise)
     facts = Sample(sample.kind, sample.items, int(counts.sum()), sample.unit, sample.max_rows)
-    ranked = sample.kind == "rankings"
-    rows = np.repeat(orders_of(len(sample.items)), counts, axis=0) if ranked else counts
+    rows = (
+        np.repeat(orders_of(len(sample.items)), counts, axis=0)
+        if sample.kind == "rankings"
+        else counts
+    )
     return _joined([encoded, EncodedSample(facts, rows)], BESIDE_NULL)
 
 
@@ -188,7 +171,10 @@ def groups_of_formula(
     if levels is None:
         raise undeclared("groups", "levels")
     labels = check_items(levels, "levels")
-    view, rules = rules_of_columns(frame, parsed.left, options)
+    if len(parsed.left) == 1:
+        view, rules = rules_of_choices(frame, parsed.left[0], **options)
+    else:
+        view, rules = rules_of_rankings(frame, items=parsed.left, **options)
     reading = read_samples(view, rules, Groups(group, labels, paired))
     # public groups without rows are left out
     met = [k for k in range(len(labels)) if reading.nobs[k] or secret]
@@ -198,10 +184,13 @@ def groups_of_formula(
             f"declared groups has any. Declare the groups in the data with levels=."
         )
     check_paired(paired, secret, respondent, len(met), options.get("max_rows", 1))
-    # the rows of both groups are in the order of the same respondents
-    place = np.arange(reading.nobs[0]) if paired else None
     return _joined(
-        [reading.sample(k, least=0) for k in met], [labels[k] for k in met], secret, place, group
+        [reading.sample(k, least=0) for k in met],
+        [labels[k] for k in met],
+        secret,
+        # the rows of both groups are in the order of the same respondents
+        np.arange(reading.nobs[0]) if paired else None,
+        group,
     )
 
 
@@ -216,9 +205,9 @@ def match_respondents(names: Sequence[Any], respondent: str, paired: bool) -> In
     -----
     **Privacy.** Messages reveal neither who answered in which sample nor how many answered once.
     """
-    numbered = [np.argsort(coding.numbers_of_names(one), kind="stable") for one in names]
     (kind, first), (other, second) = (
-        coding.comparable(one[order]) for one, order in zip(names, numbered, strict=True)
+        coding.comparable(one[np.argsort(coding.numbers_of_names(one), kind="stable")])
+        for one in names
     )
     if kind != other and len(first) and len(second):
         raise TypeError(
@@ -264,12 +253,11 @@ def _joined(
         (str(name), None if secret else part.sample.nobs)
         for name, part in zip(names, parts, strict=True)
     )
-    paired = place is not None
     sample = replace(
         first,
-        nobs=first.nobs if paired else total,
+        nobs=total if place is None else first.nobs,
         groups=groups,
-        paired=paired,
+        paired=place is not None,
         group_column=column,
     )
     return EncodedGroups(sample, parts, place)

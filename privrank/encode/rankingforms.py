@@ -1,30 +1,45 @@
-"""Convert the usual forms of ranking data to a rankings frame.
+"""Convert the usual forms of ranking data, and PrefLib's files, to a rankings frame.
 
 A rankings frame has one row per ranking, with ranks 1 to m. A conversion takes a frame and returns
 a frame; it releases and protects nothing. Each ranking is made from its own row (or rows) and its
 own random numbers, and no ranking is dropped. So frames that differ in one ranking become rankings
 frames that, with the same random numbers, differ in one row. A fit's guarantee for the rows of the
-result therefore holds for the rankings of the frame. Messages name arguments, columns and rules,
-never a cell's value.
+result therefore holds for the rankings of the frame.
+
+Conversions find the columns of a frame by the arguments that name them. A role is an argument and
+the columns that it names: one for ``item1=``, several for ``places=``. Messages name arguments,
+columns and rules, never a cell's value. The data in PrefLib's files are public.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from privrank.encode import coding, frames
-from privrank.encode.roles import Names, OpenedFrame, check_ranks_are_numbers, item_codes, only_for
+from privrank.encode.encoded import check_owned, refuse_unused
 from privrank.privacy.noise import draw_orders
 from privrank.util.arrays import AnyArray, FloatArray, IntArray, batches
-from privrank.util.checks import as_list, check_choice, check_items, check_rng
+from privrank.util.checks import (
+    as_list,
+    check_choice,
+    check_items,
+    check_name,
+    check_rng,
+    first_absent,
+)
 
 Form = Literal["ranks", "rankings", "orders", "long"]
 Ties = Literal["refuse", "random"]
 Missing = Literal["refuse", "bottom", "random"]
+
+Names = tuple[Any, ...]
 
 Ranked = tuple[FloatArray, Names, pd.Index]
 """Ranks by ranking and item (NaN if missing), the items, and the respondents or index."""
@@ -49,6 +64,14 @@ _EMPTY = (
     "ranking leaves out a rank above them. Number the ranked items from 1. If the ranks of the "
     "other items are unknown, use missing={!r}."
 )
+
+ENDINGS = (".soc", ".soi", ".toc", ".toi", ".cat")
+
+MAX_VOTERS = 10**8
+"""Largest number of rankings in a file; more would not fit into memory."""
+
+_GROUP = re.compile(r"\{([\d,\s]*)\}|(\d+)")
+_ORDER = re.compile(r"(?:(?:\{\s*(?:\d+(?:\s*,\s*\d+)*\s*)?\}|\d+)(?:\s*,\s*(?!$)|$))*")
 
 
 def as_rankings(
@@ -284,9 +307,9 @@ def complete_ranks(ranks: FloatArray, order: IntArray, *, anywhere: bool) -> Int
     """
     m = ranks.shape[1]
     ranked = ~np.isnan(ranks)
-    last = 2 * m + 1  # twice a rank is a whole number, at most 2m
-    # sorting by (twice the rank, position in the permutation) breaks ties by the permutation
-    key = np.where(ranked, 2 * ranks, last).astype(np.int64) * m + order
+    # sorting by (twice the rank, position in the permutation) breaks ties by the permutation; twice
+    # a rank is a whole number, at most 2m
+    key = np.where(ranked, 2 * ranks, 2 * m + 1).astype(np.int64) * m + order
     best_first = np.argsort(key, axis=1)
     places = np.broadcast_to(np.arange(1, m + 1), ranks.shape)
     if anywhere:
@@ -351,8 +374,9 @@ def read_orders(columns: OpenedFrame, places: object) -> Ranked:
     codes = np.array([item_codes(table[name], labels) for name in listed])
     # one row for each ranking and place with an item
     place, row = np.nonzero(codes >= 0)
-    rank = (place + 1).astype(np.float64)
-    ranks = _pivoted(row, codes[place, row], rank, (len(table), len(labels)))
+    ranks = _pivoted(
+        row, codes[place, row], (place + 1).astype(np.float64), (len(table), len(labels))
+    )
     if ranks is None:
         raise ValueError(
             f"places must name each item at most once in a ranking, and at least one ranking "
@@ -374,4 +398,336 @@ def _pivoted(
         return None
     ranks = np.full(shape, np.nan)
     ranks[row, item] = rank
+    return ranks
+
+
+class OpenedFrame:
+    """A frame opened by the names of its columns, before any cell is read.
+
+    Parameters
+    ----------
+    frame : data frame
+        Any frame narwhals supports.
+    items : sequence or None
+        The items declared in the call.
+    owners : str or None
+        Columns, or levels of a pandas index, that identify the owner of a row, by their roles
+        ``respondent`` and ``ranking``.
+    """
+
+    def __init__(self, frame: object, items: object, **owners: str | None) -> None:
+        self.items = items
+        self.owners = {role: name for role, name in owners.items() if name is not None}
+        for role, name in self.owners.items():
+            check_name(name, role)
+            frame = frames.with_respondent_column(frame, name)
+        self.frame = frame
+        self.view = frames.open_frame(frame, "frame")
+        self.names = frames.column_names(self.view)
+        for name in self.owners.values():
+            if name in self.names:
+                frames.check_respondents(self.view, name)
+
+    @property
+    def others(self) -> list[Any]:
+        """The columns that do not identify respondents or rankings."""
+        return [name for name in self.names if name not in self.owners.values()]
+
+    def require(self, roles: Mapping[str, Sequence[Any]]) -> None:
+        """Refuse columns that do not exist or are named twice."""
+        for role, names in roles.items():
+            if (absent := first_absent(names, self.names)) is not None:
+                raise ValueError(
+                    f"frame has no column {absent!r}. Name the right column with {role}=, or the "
+                    f"form of the data with form=."
+                )
+        used = [name for names in roles.values() for name in names]
+        twice = [name for name, times in Counter(used).items() if times > 1]
+        if twice:
+            raise ValueError(
+                f"{'=, '.join(roles)}= must name different columns, and {twice[0]!r} is named "
+                f"twice. Leave one of them out, or name another column."
+            )
+
+    def person(self, table: pd.DataFrame) -> pd.Series[Any] | None:
+        """Return the respondent of each row of a table, None if not declared."""
+        return table[self.owners["respondent"]] if self.owners else None
+
+    def collect(self, roles: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+        """Return the columns that arguments name, including the owners."""
+        roles = {**roles, **{role: [name] for role, name in self.owners.items()}}
+        self.require(roles)
+        table = frames.collect(self.view, [name for names in roles.values() for name in names])
+        frames.check_rows(len(table))
+        for role, name in self.owners.items():
+            check_owned(coding.key_of(table[name]), name, role)
+        return table
+
+    def collect_wide(
+        self, role: str, columns: Sequence[Any], *, declared: bool = True
+    ) -> tuple[pd.DataFrame, pd.Index]:
+        """Return columns of a frame with a row per respondent, and the respondents.
+
+        `role` is the argument that names the columns, and `declared` is whether the call gave it. A
+        column of row counts is refused unless it is a declared column, because each row belongs to
+        one respondent.
+        """
+        refuse_unused(self.names, [*self.owners.values(), *(columns if declared else ())])
+        table = self.collect({role: columns})
+        person = self.person(table)
+        return table, table.index if person is None else pd.Index(person)
+
+    def collect_rows(
+        self,
+        named: Mapping[str, str],
+        others: Mapping[str, str | None],
+    ) -> tuple[pd.DataFrame, Names, list[IntArray]]:
+        """Return rows that name items, all items, and the codes of the rows' items.
+
+        `named` are the columns of items and `others` are further columns, by the arguments that
+        name them; None is an argument that was left out.
+        """
+        given = {**named, **{role: name for role, name in others.items() if name is not None}}
+        for role, name in given.items():
+            check_name(name, role)
+        roles = {role: [name] for role, name in given.items()}
+        self.require(roles)
+        # items are declared before any cell is read
+        labels = frames.declared_items(self.frame, list(named.values()), self.items)
+        table = self.collect(roles).reset_index(drop=True)
+        codes = [item_codes(table[name], labels) for name in named.values()]
+        for name, code in zip(named.values(), codes, strict=True):
+            if (code < 0).any():
+                raise ValueError(
+                    f"column {name!r} must name an item in every row, and at least one name is "
+                    f"missing. Fill in the missing names. In form='long' an unanswered question "
+                    f"has a missing outcome or rank, not a missing item."
+                )
+        return table, labels, codes
+
+
+def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
+    """Return the position of each name in `labels`, -1 where it is missing."""
+    key = coding.key_of(names)
+    places = key.among(labels)
+    if (places[key.codes >= 0] < 0).any():
+        raise ValueError(
+            f"column {names.name!r} contains a name that is not listed in items, or an entry with "
+            f"several names. Compare the distinct values of the column with items, and add or "
+            f"correct names. Split entries with several names."
+        )
+    return places
+
+
+def check_ranks_are_numbers(
+    view: frames.Frame, table: pd.DataFrame, columns: Sequence[Any], argument: str
+) -> None:
+    """Refuse non-numeric columns of ranks, by their type and by the rows read.
+
+    `argument` is the argument that names the columns.
+    """
+    typed = frames.numeric_columns(view, columns)
+    others = [name for name in columns if name not in typed]
+    text = frames.check_numeric(frames.open_frame(table[others], "frame"), others)
+    if text is not None:
+        raise TypeError(
+            f"column {text!r} must hold ranks as numbers, and missing values (empty cells, NaN), "
+            f"never text, for items that are not ranked. Name the columns of ranks with "
+            f"{argument}=, and the respondent column with respondent=. Convert numbers stored as "
+            f"objects with pandas.to_numeric."
+        )
+
+
+def only_for(form: str, arguments: Mapping[str, tuple[object, Sequence[str]]]) -> None:
+    """Refuse arguments that belong to other forms.
+
+    `arguments` gives by name the value (None if not given) and the forms to which it belongs.
+    """
+    for name, (value, homes) in arguments.items():
+        if value is not None and form not in homes:
+            raise ValueError(
+                f"{name}= belongs to form={' or '.join(map(repr, homes))}. Leave it out, or use "
+                f"that form."
+            )
+
+
+def read_preflib(path: str | Path) -> pd.DataFrame:
+    r"""Read a file of rankings or categories in PrefLib's text format.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file with the ending ``.soc`` or ``.toc`` (complete orders, strict or with ties),
+        ``.soi`` or ``.toi`` (incomplete orders) or ``.cat`` (alternatives by category, such as
+        *yes* and *no*), in the format whose header lines begin with ``#``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per voter and one column per alternative with its rank. Columns are named as in the
+        file, and voters with the same order are adjacent as in the file. Tied alternatives have the
+        same rank (1, 2, 2, 4), and so do alternatives in the same category. An alternative that a
+        voter leaves out has NaN. The ranks of ``.soc`` files are int64, all others float64.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file does not exist.
+    TypeError, ValueError
+        If `path` is not a path, or the file has another format or contradicts itself. The message
+        names the file and the line.
+
+    See Also
+    --------
+    privrank.as_rankings : Convert rankings of other forms.
+
+    Notes
+    -----
+    Categories are ranked in the order of their numbers in the header, the first one best, as
+    PrefLib lists them. Their names are not part of the frame.
+
+    Pass rankings with ties or missing items to `PrivateRankAggregation` with ``ties=True`` and
+    ``missing=``. Alternatively, `as_rankings` completes them at random; its notes list the tests
+    for which this is valid.
+
+    References
+    ----------
+    Mattei and Walsh (2013), PrefLib: a library for preferences.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import privrank as pr
+    >>> lines = ["# NUMBER ALTERNATIVES: 3", "# NUMBER VOTERS: 3", "# ALTERNATIVE NAME 1: tea"]
+    >>> lines += ["# ALTERNATIVE NAME 2: coffee", "# ALTERNATIVE NAME 3: milk"]
+    >>> lines += ["2: 2,{1,3}", "1: 3"]
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "drinks.toi")
+    ...     _ = file.write_text("\n".join(lines))
+    ...     print(pr.read_preflib(file))
+       tea  coffee  milk
+    0  2.0     1.0   2.0
+    1  2.0     1.0   2.0
+    2  NaN     NaN   1.0
+    """
+    if not isinstance(path, str | Path):
+        raise TypeError("path must be a str or a pathlib.Path.")
+    file = Path(path)
+    ending = file.suffix.lower()
+    name = repr(file.name)
+    if ending not in ENDINGS:
+        raise ValueError(
+            f"{name} must be a PrefLib file of orders or categories, with the ending "
+            f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}."
+        )
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").split("\n")]
+    except ValueError:
+        raise ValueError(f"{name} must be a text file in UTF-8, like all PrefLib files.") from None
+    facts: dict[str, str] = {}
+    for line in lines:
+        if line.startswith("#"):
+            head, _, value = line[1:].partition(":")
+            facts[" ".join(head.split())] = value.strip()
+    items = _items(facts, name)
+    categories = _categories(facts, name) if ending == ".cat" else None
+    counts = []
+    orders = []
+    for number, line in enumerate(lines, start=1):
+        if line and not line.startswith("#"):
+            count, _, order = line.partition(":")
+            ranks = _ranks(order.strip(), len(items), categories)
+            if _number(count) < 1 or ranks is None:
+                raise _malformed(number, name, len(items), categories)
+            tied = ending in (".soc", ".soi") and "{" in order
+            if tied or (ending in (".soc", ".toc") and np.isnan(ranks).any()):
+                raise ValueError(
+                    f"line {number} of {name} must be a strict order in .soc and .soi files, and a "
+                    f"complete order in .soc and .toc files."
+                )
+            counts.append(_number(count))
+            orders.append(ranks)
+    if not 0 < sum(counts) <= MAX_VOTERS:
+        raise ValueError(f"{name} must hold at least one order and at most {MAX_VOTERS:,} orders.")
+    if sum(counts) != _number(facts.get("NUMBER VOTERS", str(sum(counts)))):
+        raise ValueError(
+            f"{name} must hold as many orders as the number of voters in its header. The file may "
+            f"be truncated; download it again."
+        )
+    ranks = np.repeat(np.array(orders), counts, axis=0)
+    # only files of complete strict orders never contain NaN
+    return pd.DataFrame(
+        ranks.astype(np.int64) if ending == ".soc" else ranks, columns=pd.Index(items)
+    )
+
+
+def _malformed(number: int, name: str, m: int, categories: int | None) -> ValueError:
+    """Return the error for a line that is not an order or list of categories."""
+    if categories is not None:
+        return ValueError(
+            f"line {number} of {name} must be a number of voters, a colon and {categories} "
+            f"categories of numbers from 1 to {m}, each at most once. Put categories in braces, "
+            f"for example '12: {{1,3}},{{}}'."
+        )
+    return ValueError(
+        f"line {number} of {name} must be a number of voters, a colon and an order of numbers "
+        f"from 1 to {m}, each at most once. Put tied numbers in braces, for example "
+        f"'12: 2,{{1,3}}'. Files from before 2022 have another format; download them again."
+    )
+
+
+def _number(text: str) -> int:
+    """Return a whole number of at most nine digits, or -1 for anything else."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
+
+
+def _categories(facts: dict[str, str], name: str) -> int:
+    """Return the number of categories."""
+    if (number := _number(facts.get("NUMBER CATEGORIES", ""))) < 1:
+        raise ValueError(f"{name} must have a line '# NUMBER CATEGORIES: k' in its header.")
+    return number
+
+
+def _items(facts: dict[str, str], name: str) -> list[str]:
+    """Return the names of the alternatives, in the order of their numbers."""
+    m = _number(facts.get("NUMBER ALTERNATIVES", ""))
+    start = "ALTERNATIVE NAME "
+    names = {_number(fact[len(start) :]): facts[fact] for fact in facts if fact.startswith(start)}
+    if m < 1 or len(names) != m or min(names) != 1 or max(names) != m:
+        raise ValueError(
+            f"{name} must begin with lines '# NUMBER ALTERNATIVES: m' and '# ALTERNATIVE NAME i: "
+            f"name' for i from 1 to m. Download files from before 2022 again in the new format."
+        )
+    items = [names[i] for i in range(1, m + 1)]
+    if "" in items or len(set(items)) < m:
+        raise ValueError(
+            f"{name} must have a distinct name for every alternative, because the names become "
+            f"columns."
+        )
+    return items
+
+
+def _ranks(order: str, m: int, categories: int | None) -> FloatArray | None:
+    """Return the rank of each alternative in an order such as '2,{1,3}'.
+
+    Returns None if the text is not an order. With `categories`, the order must have that many
+    groups, some of which may be empty.
+    """
+    if not _ORDER.fullmatch(order):
+        return None
+    groups = [(braces or item).split(",") for braces, item in _GROUP.findall(order)]
+    if categories not in (None, len(groups)):
+        return None
+    ranks = np.full(m, np.nan)
+    rank = 1
+    for words in groups:
+        group = [] if categories and not words[0].strip() else [_number(word) for word in words]
+        for item in group:
+            if not 1 <= item <= m or not np.isnan(ranks[item - 1]):
+                return None
+            ranks[item - 1] = rank
+        # tied alternatives share the smallest rank, and the next group continues after them
+        rank += len(group)
     return ranks

@@ -40,7 +40,6 @@ from privrank.plans.nullmodel import (
     refuse_categories,
     refuse_partial,
 )
-from privrank.privacy.accounting import Unit
 from privrank.release.survey import MIN_UNITS, Sample, SampleKind
 from privrank.util.arrays import AnyArray, IntArray
 from privrank.util.checks import (
@@ -50,7 +49,6 @@ from privrank.util.checks import (
     check_count,
     check_flag,
     check_items,
-    check_name,
     check_names,
     first_absent,
     undeclared,
@@ -120,8 +118,14 @@ class SampleRules:
         self, nobs: int, rows: IntArray, people: RespondentBlocks | None = None
     ) -> EncodedSample:
         """Return a sample of `nobs` units with these rows or respondents."""
-        unit: Unit = "row" if self.respondent is None else "respondent"
-        sample = Sample(self.kind, self.items, nobs, unit, self.max_rows, completed=self.completed)
+        sample = Sample(
+            self.kind,
+            self.items,
+            nobs,
+            "row" if self.respondent is None else "respondent",
+            self.max_rows,
+            completed=self.completed,
+        )
         return EncodedSample(sample, rows, people, self.ties, self.missing)
 
 
@@ -148,12 +152,19 @@ def rules_of_rankings(
         check_choice("missing", missing, Missing)
     declared = None if items is None else tuple(str(label) for label in check_items(items))
     if isinstance(frame, np.ndarray) and frame.ndim == 2:
-        labels = _labels_of_array(frame, declared, purpose)
-        plain = frame.dtype.kind in "iuf" and respondent is None
-        frame = frame if plain else pd.DataFrame(frame, columns=list(labels))
+        labels = declared or tuple(str(k) for k in range(frame.shape[1]))
+        check_several(labels, purpose)
+        if len(labels) != frame.shape[1]:
+            raise ValueError(
+                f"items must name the {frame.shape[1]} columns of the array, but has "
+                f"{len(labels)} names."
+            )
+        if frame.dtype.kind not in "iuf" or respondent is not None:
+            frame = pd.DataFrame(frame, columns=list(labels))
     if not isinstance(frame, np.ndarray) or frame.ndim != 2:
         frame, labels = _rank_columns(frame, declared, respondent, purpose)
     halves = ties or missing is not None
+    unranked = 2 * len(labels) + 2 if missing == "bottom" else 0
 
     def codes(part: Any) -> IntArray:
         cells = part if isinstance(part, np.ndarray) else _rank_cells(part, labels)
@@ -164,11 +175,20 @@ def rules_of_rankings(
             gaps=missing is not None,
             bottom=missing == "bottom",
         )
-        return half_codes(cells, missing) if halves else np.array(cells, dtype=np.int64, order="C")
+        if halves:  # twice the ranks are whole numbers
+            cells = np.nan_to_num(2.0 * cells, nan=unranked)
+        return np.array(cells, dtype=np.int64, order="C")
 
-    completed = halves and purpose != "consensus"
     return frame, SampleRules(
-        "rankings", labels, labels, respondent, bound, codes, ties, missing, completed
+        "rankings",
+        labels,
+        labels,
+        respondent,
+        bound,
+        codes,
+        ties,
+        missing,
+        completed=halves and purpose != "consensus",
     )
 
 
@@ -231,10 +251,10 @@ def read_samples(
     """
     owner = rules.respondent
     if isinstance(view, np.ndarray):  # an array needs no further reading
-        ranks = rules.codes(view) if len(view) else np.empty(view.shape, dtype=np.int64)
-        return ReadSamples(rules, (len(view),), ranks)
-    given = [*rules.columns, groups.column, owner]
-    names = list(dict.fromkeys(name for name in given if name is not None))
+        return ReadSamples(
+            rules, (len(view),), rules.codes(view) if len(view) else view.astype(np.int64)
+        )
+    names = coding.distinct_names(*rules.columns, groups.column, owner)
     if rules.counted:
         view = frames.grouped(view, names)
         names = frames.column_names(view)
@@ -254,8 +274,7 @@ def read_samples(
 
 def _counted(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, None]:
     """Return the choices of a part by group and category."""
-    by = [name for name in (*rules.columns, groups.column) if name is not None]
-    keys, size = coding.tally(part, by, None)
+    keys, size = coding.tally(part, coding.distinct_names(*rules.columns, groups.column), None)
     many = len(rules.items)
     place = groups.places(keys, len(size)) * many + rules.codes(keys)[:, 0]
     return (sum_by(place, size, len(groups.labels) * many).reshape(-1, many), np.array([])), None
@@ -265,13 +284,14 @@ def _rows_by_group(
     part: Any, rules: SampleRules, groups: Groups
 ) -> tuple[Any, tuple[SampleBlock, ...]]:
     """Return the number of units by group, their names, and the rows by group."""
-    named = [name for name in (rules.respondent, groups.column) if name is not None]
-    keys = coding.keys_of(part, named, None)[0]
+    keys = coding.keys_of(part, coding.distinct_names(rules.respondent, groups.column), None)[0]
     cells = narrow(rules.codes(part))
     place = groups.places(keys, len(cells))
     owner = None if rules.respondent is None else keys[rules.respondent]
-    members = [np.flatnonzero(place == group) for group in range(len(groups.labels))]
-    held = tuple(_rows_of(cells, mine, owner, rules, groups.paired) for mine in members)
+    held = tuple(
+        _rows_of(cells, np.flatnonzero(place == group), owner, rules, groups.paired)
+        for group in range(len(groups.labels))
+    )
     units = np.array([[len(rows.name)] for rows in held])
     if owner is None:
         return (units, np.array([])), held
@@ -328,33 +348,17 @@ def check_matched(same: bool, respondent: object) -> None:
         )
 
 
-def _labels_of_array(
-    ranks: AnyArray, items: tuple[str, ...] | None, purpose: Purpose
-) -> tuple[str, ...]:
-    names = items or tuple(str(k) for k in range(ranks.shape[1]))
-    check_several(names, purpose)
-    if len(names) != ranks.shape[1]:
-        raise ValueError(
-            f"items must name the {ranks.shape[1]} columns of the array, but has {len(names)} "
-            f"names."
-        )
-    return names
-
-
 def _rank_columns(
     frame: object, declared: tuple[str, ...] | None, respondent: str | None, purpose: Purpose
 ) -> tuple[frames.Frame, tuple[str, ...]]:
     """Return a view of a rankings frame, and the names of the items."""
-    if respondent is not None:
-        check_name(respondent, "respondent")
-    if declared is None and isinstance(frame, pd.DataFrame):
-        check_names("columns", [name for name in frame.columns if name != respondent])
-    frame, view = open_rows(frame, respondent, "rankings")
+    columns: Any = frame.columns if declared is None and isinstance(frame, pd.DataFrame) else ()
+    view = open_rows(frame, respondent, "rankings")[1]
+    check_names("columns", [name for name in columns if name != respondent])
     names = frames.column_names(view)
     labels = declared or tuple(name for name in names if name != respondent)
     check_several([name for name in names if name != respondent], purpose)
-    absent = first_absent(labels, names)
-    if absent is not None:
+    if (absent := first_absent(labels, names)) is not None:
         _refuse_pairs(names)
         raise ValueError(
             f"rankings has no column {absent!r}. Name the columns of ranks with items=. Convert "
@@ -369,8 +373,7 @@ def _rank_columns(
 
 def _check_numbers(view: frames.Frame, labels: Sequence[str], names: Sequence[str]) -> None:
     """Refuse non-numeric columns of ranks; `names` are all columns of the frame."""
-    text = frames.check_numeric(view, labels)
-    if text is not None:
+    if (text := frames.check_numeric(view, labels)) is not None:
         _refuse_pairs(names)
         raise TypeError(
             f"column {text!r} must hold ranks, whole numbers from 1 (best) to {len(labels)}, and a "
@@ -442,15 +445,19 @@ def encode_data(
 ) -> EncodedSample:
     """Validate a rankings frame, or a Series of choices, whichever is given.
 
+    Lists of ranks are taken as an array, and a list of declared choices as a Series.
     `items` are the item columns of rankings. For choices, `categories` (or `items`) are the
     categories, and `known` is described in :func:`rules_of_choices`. `ties` and `missing` are the
     arguments of a test (:data:`privrank.plans.nullmodel.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
     declared = items if categories is None else categories
-    data = _of_lists(data, known if declared is None else declared)
-    column = frames.column_of(data, "choice")
-    if column is None:
+    if isinstance(data, list | tuple | np.ndarray) and (array := as_array(data)).size:
+        if array.ndim == 2:
+            data = array
+        elif array.ndim == 1 and (declared is not None or known is not None):
+            data = pd.Series(list(data))
+    if (column := frames.column_of(data, "choice")) is None:
         refuse_categories(categories)
         return encode_rankings(
             data, items=items, respondent=respondent, max_rows=max_rows, ties=shared, missing=gaps
@@ -461,21 +468,13 @@ def encode_data(
             "respondent= and max_rows= need a frame. Use from_formula('choice ~ 1', data, "
             "respondent=...)."
         )
-    word = "categories" if items is None else "items"
-    return encode_choices(column, "choice", categories=declared, known=known, word=word)
-
-
-def _of_lists(data: object, declared: object) -> object:
-    """Return lists of ranks as an array, a list of declared choices as a Series.
-
-    All other data are returned unchanged.
-    """
-    if isinstance(data, list | tuple | np.ndarray) and (array := as_array(data)).size:
-        if array.ndim == 2:
-            return array
-        if array.ndim == 1 and declared is not None:
-            return pd.Series(list(data))
-    return data
+    return encode_choices(
+        column,
+        "choice",
+        categories=declared,
+        known=known,
+        word="categories" if items is None else "items",
+    )
 
 
 def encode_counts(counts: object, categories: object, *, least: int = MIN_UNITS) -> EncodedSample:
@@ -511,9 +510,8 @@ def encode_counts(counts: object, categories: object, *, least: int = MIN_UNITS)
             f"Count in larger units."
         )
     nobs = enough(int(table.sum()), least)
-    return EncodedSample(
-        Sample("choices", tuple(map(str, labels)), nobs, "row", 1), table.astype(np.int64)
-    )
+    sample = Sample("choices", tuple(map(str, labels)), nobs, "row", 1)
+    return EncodedSample(sample, table.astype(np.int64))
 
 
 def sample_of_formula(
@@ -543,15 +541,6 @@ def sample_of_formula(
     return encode_choices(data, parsed.left[0], **options)
 
 
-def rules_of_columns(
-    frame: object, left: Sequence[str], options: Mapping[str, Any]
-) -> tuple[Any, SampleRules]:
-    """Return the view and the rules of the columns on the left side of a formula."""
-    if len(left) == 1:
-        return rules_of_choices(frame, left[0], **options)
-    return rules_of_rankings(frame, items=left, **options)
-
-
 def _rank_cells(view: frames.Frame, labels: Sequence[str]) -> AnyArray:
     """Return numeric columns as integers if all are, or as floats with NaN."""
     _check_numbers(view, labels, frames.column_names(view))
@@ -565,9 +554,8 @@ def ranks_by_name(frame: object, items: Sequence[str], name: str = "ranks") -> A
 
     `name` is the name of the frame in messages.
     """
-    _, view = open_rows(frame, None, name)
-    absent = first_absent(items, frames.column_names(view))
-    if absent is not None:
+    view = open_rows(frame, None, name)[1]
+    if (absent := first_absent(items, frames.column_names(view))) is not None:
         raise ValueError(
             f"{name} has no column {absent!r}. Give its columns the names of the items."
         )
@@ -578,12 +566,6 @@ def ranks_by_name(frame: object, items: Sequence[str], name: str = "ranks") -> A
         )
     cells = _rank_cells(view, items)
     return cells.astype(np.int64) if np.isfinite(cells).all() and not (cells % 1).any() else cells
-
-
-def half_codes(cells: AnyArray, missing: Missing | None) -> IntArray:
-    """Return twice the ranks, as integers, with a code for missing ranks."""
-    code = 2 * cells.shape[1] + 2 if missing == "bottom" else 0
-    return np.nan_to_num(2.0 * cells, nan=code).astype(np.int64)
 
 
 def count_orders(ranks: IntArray) -> IntArray:

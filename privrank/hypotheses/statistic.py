@@ -10,7 +10,7 @@ import numpy as np
 
 from privrank.hypotheses.interval import Distance
 from privrank.hypotheses.nulls import Null, Order
-from privrank.release.plan import Plan
+from privrank.release.survey import Plan
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import warn_few
 

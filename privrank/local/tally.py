@@ -35,9 +35,8 @@ from privrank.local.reports import (
 )
 from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
-from privrank.release.survey import Design, Sample
+from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting
 from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
 

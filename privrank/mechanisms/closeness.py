@@ -145,9 +145,8 @@ from privrank.plans.closeness import (
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import DiscreteLaplace, draw_cells, draw_permutation
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Sample
+from privrank.release.survey import Plan, Sample
 from privrank.util.arrays import FloatArray, IntArray, Rng, batches, orders_of, readonly_copy
 
 Measure = Callable[[TableArray], FloatArray]

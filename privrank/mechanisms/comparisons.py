@@ -46,9 +46,8 @@ from privrank.plans.calibration import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_cells, draw_permutation
 from privrank.release import names
-from privrank.release.plan import Perturbation, Plan
 from privrank.release.release import Release, fit_error_guard
-from privrank.release.survey import PairCounts
+from privrank.release.survey import PairCounts, Perturbation, Plan
 from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 

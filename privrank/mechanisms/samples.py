@@ -46,8 +46,8 @@ from privrank.release.names import (
     STATISTIC,
     TOTALS,
 )
-from privrank.release.plan import Plan
 from privrank.release.release import Release
+from privrank.release.survey import Plan
 from privrank.util.arrays import (
     AnyArray,
     FloatArray,

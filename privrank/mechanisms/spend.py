@@ -10,9 +10,8 @@ import numpy as np
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import NoiseSource
-from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release, fit_error_guard
-from privrank.release.survey import Design, Sample
+from privrank.release.survey import Design, PartPlan, Plan, Sample
 from privrank.util.arrays import IntArray, Rng
 from privrank.util.checks import warn
 

@@ -44,8 +44,7 @@ from privrank.release.names import (
     TIES,
     WINS,
 )
-from privrank.release.parts import FINE, STEPS
-from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.release.survey import FINE, STEPS, Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, Rng, Words, batches
 
 _DENSE = 0.02
@@ -158,7 +157,7 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
     TIES: lambda encoded: encoded._ties,
     WINS: win_matrix,
 }
-"""The exact integer statistics of the first stage, by part (:mod:`privrank.release.parts`)."""
+"""The exact integer statistics of the first stage, by part (:mod:`privrank.release.survey`)."""
 
 
 def same_half(encoded: Encoded, halves: IntArray) -> int:

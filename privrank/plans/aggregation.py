@@ -35,9 +35,8 @@ from privrank.release.names import (
     SCORE,
     TOTALS,
 )
-from privrank.release.plan import QUIET, Noise, PartPlan, Plan, Setting
 from privrank.release.release import Release
-from privrank.release.survey import Sample
+from privrank.release.survey import QUIET, Noise, PartPlan, Plan, Sample, Setting
 from privrank.util.checks import is_number, quoted
 
 Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]

@@ -19,10 +19,17 @@ from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds, UnitSensitivity, objective_loss
 from privrank.release import names
-from privrank.release.parts import NoiseRequest, plan_parts
-from privrank.release.plan import QUIET, PartPlan, Perturbation, Plan, Setting
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import (
+    QUIET,
+    Design,
+    NoiseRequest,
+    PartPlan,
+    Perturbation,
+    Plan,
+    Setting,
+    plan_parts,
+)
 from privrank.util.solvers import bisect
 
 OUTPUT_STEP = 2.0**-30
@@ -144,7 +151,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     hence to (epsilon, delta) (:func:`privrank.privacy.accounting.pure_epsilon`). With Gaussian
     noise the main part is (its share of epsilon, delta)-private and the others are pure at their
     shares of epsilon, which composes to (epsilon, delta) as well. The noise of each
-    part is that of :func:`privrank.release.parts.plan_parts`. The worths of objective perturbation
+    part is that of :func:`privrank.release.survey.plan_parts`. The worths of objective perturbation
     are covered by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the
     zero-concentrated privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties
     shares its noise with the net wins (:func:`privrank.privacy.sensitivity.tie_noise`): both are

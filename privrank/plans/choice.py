@@ -25,16 +25,17 @@ from privrank.privacy.sensitivity import (
     net_noise,
     side_noise,
 )
-from privrank.release.parts import PARTS, Form
-from privrank.release.plan import equivalent_variance
 from privrank.release.release import Mechanism
 from privrank.release.survey import (
+    PARTS,
     Covariates,
     Design,
     DesignKind,
     Excess,
+    Form,
     PairCounts,
     Ties,
+    equivalent_variance,
     nominal_pairs,
 )
 from privrank.util.checks import as_numbers, check_choice, check_flag
@@ -264,7 +265,7 @@ class Choice:
         The main release.
     shares : mapping of str to float
         Shares of epsilon of the side releases, by their names in
-        :data:`privrank.release.parts.PARTS`, and of ``"output"``, the noise on the worths of
+        :data:`privrank.release.survey.PARTS`, and of ``"output"``, the noise on the worths of
         objective perturbation.
     gamma : float
         Ridge of objective perturbation.

@@ -33,9 +33,8 @@ from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
 from privrank.release.release import Release
-from privrank.release.survey import Sample
+from privrank.release.survey import QUIET, PartPlan, Plan, Sample, Setting
 from privrank.util.arrays import IntArray
 from privrank.util.checks import check_extra
 

@@ -41,9 +41,8 @@ from privrank.release.names import (
     TIES,
     WINS,
 )
-from privrank.release.parts import PARTS, Form, NoiseRequest
 from privrank.release.release import Mechanism
-from privrank.release.survey import ASSERTED, Design
+from privrank.release.survey import ASSERTED, PARTS, Design, Form, NoiseRequest
 from privrank.util.checks import is_number
 
 Method = Literal["auto", "counts", "objective"]

@@ -9,8 +9,7 @@ import numpy as np
 from privrank.bradley_terry.paircounts import MAX_ERROR, parts_of
 from privrank.hypotheses.nulls import public_generator
 from privrank.release import names
-from privrank.release.plan import Plan, equivalent_variance
-from privrank.release.survey import Design
+from privrank.release.survey import Design, Plan, equivalent_variance
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import warn
 

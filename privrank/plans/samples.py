@@ -11,8 +11,7 @@ from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, IMPOSSIBLE, STATISTIC
-from privrank.release.plan import QUIET, PartPlan, Plan, Setting
-from privrank.release.survey import Sample
+from privrank.release.survey import QUIET, PartPlan, Plan, Sample, Setting
 
 Effect = tuple[Statistic, float]
 

@@ -26,9 +26,8 @@ from privrank.plans.aggregation import PUBLISHED, Releases, plan_aggregation
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.published import agkm22
 from privrank.release.names import ORDER
-from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Sample
+from privrank.release.survey import Plan, Sample
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import is_number, quoted
 

@@ -17,8 +17,7 @@ from privrank.plans.choice import declared_pairs
 from privrank.plans.comparisons import Request, plan_fit
 from privrank.plans.identified import probably_unidentified
 from privrank.power.surveys import simulated_counts, simulated_release, spread_worths
-from privrank.release.plan import Plan
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, Plan
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.workers import in_processes

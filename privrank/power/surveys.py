@@ -23,9 +23,8 @@ from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, Dependence
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import Unit
-from privrank.release.plan import Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, DesignKind, PairCounts, Ties
+from privrank.release.survey import Design, DesignKind, PairCounts, Plan, Ties
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import as_numbers, check_count, is_number
 

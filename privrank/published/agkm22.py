@@ -74,7 +74,7 @@ from privrank.mechanisms.samples import Found
 from privrank.mechanisms.spend import draw
 from privrank.privacy.noise import draw_below
 from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, TOTALS
-from privrank.release.plan import Plan
+from privrank.release.survey import Plan
 from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 

@@ -25,7 +25,7 @@ from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
 from privrank.mechanisms.categories import excess
 from privrank.privacy.noise import draw_bit
 from privrank.release.names import DECISION
-from privrank.release.plan import Plan
+from privrank.release.survey import Plan
 from privrank.util.arrays import FloatArray, IntArray, Rng
 
 

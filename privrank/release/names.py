@@ -1,7 +1,5 @@
 """Names of the parts of a release, and of settings that its inference reads."""
 
-from __future__ import annotations
-
 NET = "net wins"
 WINS = "win matrix"
 SIDES = "wins and losses"

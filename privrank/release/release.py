@@ -19,8 +19,7 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release.archived import NOT_JSON, archive, read_archive, verify
 from privrank.release.names import REJECTED
-from privrank.release.plan import Noise, PartPlan, Plan
-from privrank.release.survey import Design, Sample, record_of, survey_of
+from privrank.release.survey import Design, Noise, PartPlan, Plan, Sample, record_of, survey_of
 from privrank.util.arrays import IntArray, immutable, readonly_copy
 
 Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]
@@ -112,10 +111,15 @@ class ReleasedPart:
         >>> part.to_record()["noise"]["name"]
         'discrete Laplace'
         """
+        noise = self.distribution
+        record = None
+        if noise is not None:
+            parameters = {p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init}
+            record = {"name": distribution_name(noise), **parameters}
         return {
             "values": self.values.tolist(),
             "step": self.step,
-            "noise": _noise_record(self.distribution),
+            "noise": record,
             "sensitivity": self.sensitivity,
             "epsilon": _number(self.epsilon),
         }
@@ -433,19 +437,18 @@ def archived_link(record: object, link: Link | None) -> Link:
     """Return the link of an archived release: the built-in one it names, or the user's own."""
     name = record.get("link", LOGIT.name) if isinstance(record, Mapping) else LOGIT.name
     # the name identifies a built-in link; a custom link must be passed again
-    if link is None:
-        if name not in (known.name for known in BUILT_IN):
-            raise ValueError(
-                f"link= must be given for this archive. It was made with a custom link, {name!r}, "
-                "and an archive stores only the name of a custom link."
-            )
-        return find(name)
-    if find(link).name != name:
+    if link is None and name not in (known.name for known in BUILT_IN):
         raise ValueError(
-            f"link must be the link of the archive, {name!r}, got {find(link).name!r}. Leave "
+            f"link= must be given for this archive. It was made with a custom link, {name!r}, "
+            "and an archive stores only the name of a custom link."
+        )
+    chosen = find(name if link is None else link)
+    if chosen.name != name:
+        raise ValueError(
+            f"link must be the link of the archive, {name!r}, got {chosen.name!r}. Leave "
             "link= out unless you defined your own privrank.Link."
         )
-    return find(link)
+    return chosen
 
 
 def distribution_name(noise: Noise | None) -> str:
@@ -463,15 +466,6 @@ def _whole(record: object) -> IntArray:
     if not whole or (values.dtype.kind == "f" and not (np.abs(values) < 2**53).all()):
         raise ValueError("values must be whole numbers")
     return values.astype(np.int64)
-
-
-def _noise_record(noise: Noise | None) -> dict[str, Any] | None:
-    if noise is None:
-        return None
-    return {
-        "name": distribution_name(noise),
-        **{p.name: _number(getattr(noise, p.name)) for p in fields(noise) if p.init},
-    }
 
 
 def _noise_of(record: Mapping[str, Any] | None) -> Noise | None:

@@ -19,9 +19,8 @@ from privrank.plans.closeness import DISTANCES, RELEASED_STEPS
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.plan import Plan
 from privrank.release.release import Release, ReleasedPart
-from privrank.release.survey import Sample
+from privrank.release.survey import Plan, Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import STATEMENTS, assumed, percent, said

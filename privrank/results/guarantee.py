@@ -16,9 +16,8 @@ from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
-from privrank.release.parts import MAIN, PARTS
 from privrank.release.release import Release, ReleasedPart, distribution_name
-from privrank.release.survey import Design
+from privrank.release.survey import MAIN, PARTS, Design
 from privrank.results.cautions import limited, warned
 from privrank.results.claims import ERRORS, said
 from privrank.results.tables import statistic_words

@@ -1,7 +1,5 @@
 """Read-only arrays, immutable objects, all rankings of a few items, and batches of rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError

@@ -4,8 +4,6 @@ A message may quote a word or number of the call, by :func:`quoted`. It never qu
 data, even if data were passed instead of a word.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import unicodedata
@@ -259,8 +257,7 @@ def check_flag(name: str, value: object) -> bool:
 
 def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     """Return the declared items as a tuple of at least two distinct names."""
-    listed = as_list(items)
-    if listed is None:
+    if (listed := as_list(items)) is None:
         raise TypeError(
             f"{name} must be a sequence of names, got {type(items).__name__}. List the names one "
             f"by one, in their order."
@@ -285,8 +282,7 @@ def seen(name: object) -> str:
 
 def check_names(name: str, values: object) -> list[str]:
     """Return a list of texts or whole numbers as texts."""
-    names = as_list(values)
-    if names is None:
+    if (names := as_list(values)) is None:
         raise TypeError(f"{name} must be a list of texts, got {type(values).__name__}.")
     if not all(isinstance(one, str | Integral) and not isinstance(one, bool) for one in names):
         raise TypeError(f"{name} must be names or whole numbers. Write other values as text.")

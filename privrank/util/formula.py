@@ -4,8 +4,6 @@ The left-hand side is parsed and never evaluated. The right-hand side is evaluat
 declared levels and bounds alone, never on data, so no level, centre or knot depends on the answers.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence
@@ -17,6 +15,9 @@ from numpy.typing import NDArray
 
 _NAME = r"Q\((['\"]).*?\1\)"
 """A quoted name in a formula, for names that are not Python names."""
+
+_DOTTED = r"(['\"]).*?\1|([^\W\d]\w*(?:\.\w+)+)(?!\w*\s*\()"
+"""A quoted text, or a name with dots."""
 
 _CONTRASTS = {"Diff", "Helmert", "Poly", "Sum", "Treatment"}
 """Contrasts of patsy for the columns of a factor."""
@@ -42,7 +43,8 @@ def parse(formula: object) -> Formula:
 
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text such as 'a + b ~ 1', got {type(formula).__name__}.")
-    text = _quoted(formula)
+    # names with dots, such as tech.equip, are attributes in Python: quote them as Q("...")
+    text = re.sub(_DOTTED, lambda match: f'Q("{match[2]}")' if match[2] else match[0], formula)
     plain = re.sub(_NAME, lambda match: "Q" * len(match[0]), text)  # names may have any character
     # search for operators outside quoted names
     left = plain.partition("~")[0]
@@ -68,15 +70,9 @@ def parse(formula: object) -> Formula:
         if len(term.factors) != 1 or not isinstance(term.factors[0], EvalFactor):
             raise ValueError(f"formula must list plain columns on its left, got {formula!r}.")
         names.append(_column(term.factors[0].code, formula))
-    right = tuple(_name(term) for term in description.rhs_termlist if term.factors)
-    intercept = any(not term.factors for term in description.rhs_termlist)
-    return Formula(tuple(names), right, intercept, text[len(left) + 1 :].strip())
-
-
-def _quoted(formula: str) -> str:
-    """Quote names with dots, such as ``tech.equip``, as Q("..."): in Python they are attributes."""
-    dotted = r"(['\"]).*?\1|([^\W\d]\w*(?:\.\w+)+)(?!\w*\s*\()"
-    return re.sub(dotted, lambda match: f'Q("{match[2]}")' if match[2] else match[0], formula)
+    terms = [term for term in description.rhs_termlist if term.factors]
+    intercept = len(terms) < len(description.rhs_termlist)
+    return Formula(tuple(names), tuple(map(_name, terms)), intercept, text[len(left) + 1 :].strip())
 
 
 def _name(term: Any) -> str:
@@ -128,7 +124,7 @@ def terms_of(right: str) -> tuple[tuple[Factor, ...], ...]:
     """
     return tuple(
         tuple(_factor(factor.code, right) for factor in term.factors)
-        for term in _description(right).rhs_termlist
+        for term in _described(f"~ {right}").rhs_termlist
     )
 
 
@@ -151,7 +147,7 @@ def columns_of(right: str, table: Any, without: str = "") -> ModelColumns:
 
     terms = [
         term
-        for term in _description(right).rhs_termlist
+        for term in _described(f"~ {right}").rhs_termlist
         if not without or [factor.code for factor in term.factors] != [without]
     ]
     try:
@@ -191,19 +187,16 @@ def constraint(
     ) from reason
 
 
-def _description(right: str) -> Any:
-    return _described(f"~ {right}", f"~ {right}")
-
-
-def _described(text: str, formula: str) -> Any:
+def _described(text: str, formula: str | None = None) -> Any:
+    """Return what patsy reads in a text; `formula` is the formula in messages, if another."""
     from patsy import ModelDesc
 
     try:
         return ModelDesc.from_formula(text)
     except Exception as error:  # patsy raises errors of many types for invalid formulas
         raise ValueError(
-            f"formula cannot be parsed: {formula!r}. Quote names that are not Python names as "
-            f"Q('...')."
+            f"formula cannot be parsed: {formula or text!r}. Quote names that are not Python names "
+            f"as Q('...')."
         ) from error
 
 

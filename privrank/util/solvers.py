@@ -10,8 +10,6 @@ Computations from a release do not need this: a failure is raised with the relea
 (:mod:`privrank.release.release`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -165,8 +163,8 @@ def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
     values, vectors, size = _scaled_spectrum(matrix)
     regular = np.abs(values) > 1e-11 * np.abs(values).max(initial=0.0)
     inverted = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
-    inverse = (vectors * inverted) @ vectors.T / np.outer(size, size)
-    return np.asarray(inverse), int(np.count_nonzero(np.abs(values) > 1e-9))
+    rank = int(np.count_nonzero(np.abs(values) > 1e-9))
+    return np.asarray((vectors * inverted) @ vectors.T / np.outer(size, size)), rank
 
 
 def square_root(matrix: FloatArray) -> FloatArray:
@@ -208,24 +206,12 @@ def whitener(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
     The map overwrites its argument. By the Cholesky root, which takes a third of the time of the
     inverse; NaN if the matrix is not positive definite to double precision.
     """
-    upper = with_fallback(lambda: _cholesky(matrix), lambda: None)
-    if upper is not None:
+    if (upper := with_fallback(lambda: _cholesky(matrix), lambda: None)) is not None:
         return lambda rows: np.asarray(dtrsm(1.0, upper, rows.T, trans_a=1, overwrite_b=1).T)
     values, vectors, size = _scaled_spectrum(matrix)
     regular = values[0] > len(values) * ROUNDING * values[-1]
     root = np.sqrt(values if regular else np.full_like(values, np.nan))
     return lambda rows: np.asarray(rows / size @ vectors / root)
-
-
-def _multiple(matrix: FloatArray) -> float | None:
-    """Return the factor c of a matrix c I, such as a map of worths; None for other matrices."""
-    # nonzero integers are counted in half the time
-    diagonal = np.diag(matrix)
-    m = len(matrix)
-    bits = np.asarray(matrix, np.float64).view(np.int64)
-    alike = matrix.shape == (m, m) and m > 0 and (diagonal == diagonal[0]).all()
-    alone = alike and np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m
-    return float(diagonal[0]) if alone else None
 
 
 def dense(matrix: Any) -> FloatArray:
@@ -240,8 +226,12 @@ def product(rows: FloatArray, matrix: FloatArray) -> FloatArray:
     columns are omitted; a map of worths has many of them if few items are identified.
     """
     for one, other in ((rows, matrix), (matrix, rows)):
-        if (times := _multiple(one)) is not None:
-            return other if times == 1.0 else np.asarray(times * other)
+        m = len(one)
+        if m > 0 and one.shape == (m, m) and one[0, 0] and (np.diag(one) == one[0, 0]).all():
+            # nonzero integers are counted in half the time
+            bits = np.asarray(one, np.float64).view(np.int64)
+            if np.count_nonzero(bits[0]) == 1 and np.count_nonzero(bits) == m:
+                return other if one[0, 0] == 1.0 else np.asarray(float(one[0, 0]) * other)
     if not (rows[:1].all() and rows[:, :1].all()):  # if both, no row or column is zero
         used = rows.any(axis=1)
         met = rows.any(axis=0)

@@ -1,7 +1,5 @@
 """Parallel work in threads or processes, in numbered blocks with a progress bar."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections import deque

@@ -20,7 +20,7 @@ import pytest
 from constantnoise import hold_still
 
 import privrank as pr
-from privrank.encode import comparisonforms, comparisons, pairforms, rankingforms
+from privrank.encode import comparisonforms, comparisons, rankingforms
 from privrank.release.survey import DesignKind, record_of
 
 ITEMS = ("a", "b", "c")
@@ -273,7 +273,7 @@ def test_archives_of_different_answers_differ_by_noisy_values_alone(
 
 def winner_first(patch):
     """The winner in item1, as the form once wrote it."""
-    read = pairforms.read_decided
+    read = comparisonforms.read_decided
 
     def leaky(*arguments):
         rows = read(*arguments)
@@ -282,17 +282,17 @@ def winner_first(patch):
         rows.loc[lost, ["item1", "item2"]] = turned.loc[lost, ["item1", "item2"]]
         return rows.assign(outcome=rows["outcome"].abs())
 
-    patch.setattr(pairforms, "read_decided", leaky)
+    patch.setattr(comparisonforms, "read_decided", leaky)
 
 
 def ties_dropped(patch):
-    read = pairforms.read_decided
+    read = comparisonforms.read_decided
 
     def leaky(*arguments):
         rows = read(*arguments)
         return rows[rows["outcome"] != 0].reset_index(drop=True)
 
-    patch.setattr(pairforms, "read_decided", leaky)
+    patch.setattr(comparisonforms, "read_decided", leaky)
 
 
 PLANTED = {

@@ -15,7 +15,7 @@ from privrank.local.estimates import release_wins
 from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally
 from privrank.release.names import GAIN, NET, WINS
-from privrank.release.plan import QUIET, PartPlan
+from privrank.release.survey import QUIET, PartPlan
 
 ITEMS = ["tea", "coffee", "milk", "water", "juice"]
 WORTHS = np.array([0.9, 0.3, 0.0, -0.4, -0.8])

@@ -19,15 +19,14 @@ from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import samples as mechanism
 from privrank.mechanisms.spend import draw
 from privrank.plans import aggregation as rankplan
-from privrank.plans.aggregation import FALLBACK, QUERIES, totals_scale, unit_steps
 from privrank.plans.aggregation import plan_aggregation as planned
+from privrank.plans.aggregation import totals_scale, unit_steps
 from privrank.privacy.accounting import gaussian_delta, integer_delta, lattice_delta
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published import agkm22
-from privrank.release.names import ORDER, PAIRS, SCORE, TOTALS
-from privrank.release.plan import PartPlan
-from privrank.release.survey import Sample
+from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, SCORE, TOTALS
+from privrank.release.survey import PartPlan, Sample
 
 PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]
 WITHOUT_DELTA = ("pairs-laplace", "exponential")

@@ -13,11 +13,11 @@ from privrank.consensus.orders import weight_against
 from privrank.encode.samples import encode_rankings
 from privrank.mechanisms import samples as mechanism
 from privrank.mechanisms.samples import half_votes, pair_count_values
-from privrank.plans.aggregation import QUERIES, unit_steps
 from privrank.plans.aggregation import plan_aggregation as planned
+from privrank.plans.aggregation import unit_steps
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.names import PAIRS, SCORE, TOTALS
+from privrank.release.names import PAIRS, QUERIES, SCORE, TOTALS
 
 GAP = np.nan
 METHODS = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential")

@@ -33,8 +33,7 @@ from privrank.plans.choice import choose_form
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release import survey as surveys
-from privrank.release.parts import FINE, STEPS
-from privrank.release.survey import Design
+from privrank.release.survey import FINE, STEPS, Design
 
 
 @cache

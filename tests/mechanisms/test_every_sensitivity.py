@@ -14,7 +14,7 @@ import pytest
 from privrank import identity, uniformity
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.statistic import Statistic
-from privrank.identity import Alternative
+from privrank.mechanisms.categories import Alternative
 from privrank.release.survey import Sample
 
 TABLES = {("choices", name): build for name, build in uniformity._CHOICES.items()}

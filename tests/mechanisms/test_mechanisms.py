@@ -37,8 +37,7 @@ from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
-from privrank.release.parts import FINE
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import FINE, Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))
 OBJECTIVE = "objective perturbation"

@@ -27,7 +27,7 @@ from privrank.plans.closeness import RELEASED_STEPS, smoothing_scale
 from privrank.privacy.noise import draw_cells
 from privrank.published import asz18
 from privrank.release.names import DECISION
-from privrank.release.plan import QUIET, PartPlan, Plan
+from privrank.release.survey import QUIET, PartPlan, Plan
 
 S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
 

@@ -26,8 +26,7 @@ from privrank.mechanisms.tallies import (
 )
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.names import TIE_FLOOR
-from privrank.release.parts import STEPS
-from privrank.release.survey import Design
+from privrank.release.survey import STEPS, Design
 
 
 def design(m, rows, n=5, distinct=True):

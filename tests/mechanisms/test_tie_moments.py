@@ -20,7 +20,7 @@ from privrank.bradley_terry.inference import SecondMoments, single_contrasts
 from privrank.mechanisms.tallies import pair_moments
 from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.release.archived import archive
-from privrank.release.parts import FINE
+from privrank.release.survey import FINE
 
 ITEMS = list("abcd")
 FIRST, SECOND = np.triu_indices(4, 1)

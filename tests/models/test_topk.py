@@ -13,9 +13,8 @@ from scipy.stats import norm
 
 import privrank as pr
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.plan import PartPlan, Plan
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, PartPlan, Plan
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")

@@ -9,9 +9,8 @@ from test_mutated import MAKERS
 from privrank.mechanisms.comparisons import SECOND_STAGE
 from privrank.mechanisms.tallies import STATISTICS
 from privrank.release import names
-from privrank.release.parts import PARTS
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import PARTS, Design
 
 
 def test_each_declared_part_is_measured_by_one_function():

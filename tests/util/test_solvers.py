@@ -100,6 +100,10 @@ def test_products_with_multiples_of_the_identity_are_none():
     for scaled in (2.0 * np.eye(3), np.diag([2.0, 2.0, 1.0]), np.eye(3) + 1.0):
         np.testing.assert_allclose(solvers.product(rows, scaled), rows @ scaled, rtol=1e-12)
         np.testing.assert_allclose(solvers.product(scaled, rows), scaled @ rows, rtol=1e-12)
+    # as many entries as the identity, and a constant diagonal, which is zero
+    turned = np.roll(np.eye(3), 1, axis=0)
+    np.testing.assert_array_equal(solvers.product(turned, rows), turned @ rows)
+    np.testing.assert_array_equal(solvers.product(rows, turned), rows @ turned)
 
 
 @pytest.mark.parametrize("columns", [1, 30, 250])
