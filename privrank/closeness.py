@@ -15,7 +15,6 @@ from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.nulls import Order
 from privrank.hypotheses.simulation import RejectionProbability
-from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import (
     permuted,
     public_quantiles,
@@ -24,15 +23,16 @@ from privrank.mechanisms.closeness import (
     simulated_groups,
     smoothed_pvalue,
 )
-from privrank.plans.closeness import (
+from privrank.plans.nullmodel import Gaps, Ties
+from privrank.plans.samples import (
     FEWEST,
     MOST,
     RELEASED_STEPS,
+    Comparison,
     check_scale,
     comparison_of,
     plan_comparison,
 )
-from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18
 from privrank.release.names import DECISION, PVALUE
 from privrank.release.plan import Plan
@@ -106,7 +106,7 @@ class ClosenessTest:
     statistic and smoothed over the noise. The statistic, its rank among the permuted statistics and
     their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`,
     :mod:`privrank.mechanisms.permutation` and :mod:`privrank.mechanisms.departures`; for an effect,
-    :func:`privrank.plans.closeness.plan_comparison`.
+    :func:`privrank.plans.samples.plan_comparison`.
 
     **Details.** With `details_epsilon` the totals by group are released as well, with a second part
     of the budget (:mod:`privrank.mechanisms.closeness`). The intervals for all items and

@@ -14,9 +14,15 @@ from privrank.closeness import ClosenessTest
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
-from privrank.hypotheses.nullmodel import NullModel, is_uniform
-from privrank.hypotheses.nulls import Null, wanted_draws
-from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.hypotheses.nulls import (
+    Null,
+    NullModel,
+    RandomBit,
+    Statistic,
+    is_uniform,
+    null_for,
+    wanted_draws,
+)
 from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MAX_ITEMS, Alternative, distance_from_null
 from privrank.mechanisms.categories import impossible_count as count_impossible

@@ -21,8 +21,7 @@ from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
 from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import Dependence
+from privrank.plans.choice import Dependence, plan_comparisons
 from privrank.plans.comparisons import Noise, Request, Target, plan_selection
 from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard

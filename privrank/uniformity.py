@@ -11,9 +11,7 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
-from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import Null, wanted_draws
-from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.hypotheses.nulls import Null, RandomBit, Statistic, null_for, uniform, wanted_draws
 from privrank.local import uniform as reported
 from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms

@@ -234,7 +234,7 @@ class RandomReports:
 
     **Statistic.** Scores and differences of two scores have Student's t intervals. The degrees of
     freedom are the number of reports that concern the items, minus one. For ranks the intervals are
-    at the level of the step-down (:func:`privrank.hypotheses.ranksets.rank_sets`). The t
+    at the level of the step-down (:func:`privrank.hypotheses.interval.rank_sets`). The t
     distribution is exact for normal sums with a sample variance. Scores are sums over reports, so
     these intervals are approximate for few reports; `validation/local_intervals.py` measures their
     coverage. A variance can be estimated from any number of reports; the complete covariance would

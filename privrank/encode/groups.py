@@ -23,7 +23,7 @@ from privrank.encode.samples import (
     rules_of_columns,
     rules_of_rankings,
 )
-from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import NullModel
 from privrank.plans.nullmodel import (
     Missing,
     answers_behind,

@@ -10,16 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import (
+from privrank.hypotheses.nulls import (
     NullModel,
     Probabilities,
+    RandomBit,
+    Statistic,
     binomial_weights,
     is_uniform,
     uniform,
 )
-from privrank.hypotheses.simulation import Curve, Enumerated, RejectionProbability, rejection_of
-from privrank.hypotheses.solving import Solved, detectable
-from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.hypotheses.simulation import (
+    Curve,
+    Enumerated,
+    RejectionProbability,
+    Solved,
+    detectable,
+    rejection_of,
+)
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release

@@ -60,9 +60,15 @@ from scipy.sparse import csr_array
 
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.nulls import Null, Order, draws_of, public_generator, table_key
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.nulls import (
+    Null,
+    NullModel,
+    Order,
+    Statistic,
+    draws_of,
+    public_generator,
+    table_key,
+)
 from privrank.local.client import protocol_from_json
 from privrank.local.estimates import by_item
 from privrank.local.protocols import Asking, Protocol

@@ -80,7 +80,6 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
-from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms import departures
 from privrank.mechanisms.permutation import (
     Gram,
@@ -95,11 +94,12 @@ from privrank.mechanisms.permutation import (
 )
 from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
-from privrank.plans.closeness import (
+from privrank.plans.samples import (
     DIAMETER,
     MAX_TABULATED,
     ONE_NUMBER,
     RELEASED_STEPS,
+    Comparison,
     RankKernel,
 )
 from privrank.privacy.budget import Ledger

@@ -1,6 +1,6 @@
 """From sensitive counts to a release: spend, then draw.
 
-All noise was fixed from public numbers before (:mod:`privrank.plans.calibration`). The worths of
+All noise was fixed from public numbers before (:mod:`privrank.plans.choice`). The worths of
 objective perturbation, which minimise a loss with a random linear term, are at the end.
 """
 
@@ -38,7 +38,7 @@ from privrank.mechanisms.tallies import (
     sample_rows,
     units,
 )
-from privrank.plans.calibration import NEAREST, OUTPUT_STEP
+from privrank.plans.choice import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.privacy.noise import draw_cells

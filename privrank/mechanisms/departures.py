@@ -1,7 +1,7 @@
 r"""Statistics of any number of groups: the distance of each group from all units together.
 
 Let phi_i be the features of unit i, one of N. They are the indicator of its category with half the
-l1 norm, whose diameter is 1, or its ranking in the space of a kernel (`plans.closeness.DIAMETER`
+l1 norm, whose diameter is 1, or its ranking in the space of a kernel (`plans.samples.DIAMETER`
 has the diameters). With mu the mean over all units and w_g = n_g / N the share of group g,
 
     D_g = |sum of phi_i - mu over the units i of g| / N = w_g |mean of g - mu|
@@ -57,7 +57,7 @@ from privrank.mechanisms.permutation import (
     kernel_products,
     noisy_quantile,
 )
-from privrank.plans.closeness import DIAMETER, MAX_TABULATED, RankKernel
+from privrank.plans.samples import DIAMETER, MAX_TABULATED, RankKernel
 from privrank.util.arrays import FloatArray, IntArray, batches, orders_of, readonly_copy
 
 _CELLS = 2**19

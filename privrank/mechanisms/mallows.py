@@ -11,8 +11,16 @@ import numpy as np
 
 from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import FULL, Order, Value, null_draws, null_of, table_key
-from privrank.hypotheses.statistic import Blindness, Statistic
+from privrank.hypotheses.nulls import (
+    FULL,
+    Blindness,
+    Order,
+    Statistic,
+    Value,
+    null_draws,
+    null_of,
+    table_key,
+)
 from privrank.mechanisms.categories import (
     ALLOWANCE,
     GRID,

@@ -89,7 +89,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
-from privrank.plans.closeness import MAX_FEATURED, MAX_MATRIX, RankKernel
+from privrank.plans.samples import MAX_FEATURED, MAX_MATRIX, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, Words, batches

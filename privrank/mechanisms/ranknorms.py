@@ -26,16 +26,18 @@ from typing import Any
 import numpy as np
 
 from privrank.encode.samples import count_orders
-from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import (
+    Blindness,
     Order,
+    Statistic,
     Value,
     are_many,
+    multinomial,
     null_of,
+    uniform,
     uniform_rankings,
     usual_draws,
 )
-from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import (
     ALLOWANCE,

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import NullModel
 from privrank.release.survey import MIN_UNITS, Sample
 from privrank.util import checks
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.hypotheses.effects import check_power
-from privrank.hypotheses.solving import Search, least_number
+from privrank.hypotheses.simulation import Search, least_number
 from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util import checks
 from privrank.util.arrays import immutable

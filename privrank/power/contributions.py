@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 
 from privrank import btl
-from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import declared_pairs
-from privrank.plans.comparisons import Request, plan_fit
-from privrank.plans.identified import probably_unidentified
-from privrank.power.surveys import simulated_counts, simulated_release, spread_worths
+from privrank.plans.choice import declared_pairs, plan_comparisons
+from privrank.plans.comparisons import Request, plan_fit, probably_unidentified
+from privrank.power.comparisons import simulated_counts, simulated_release, spread_worths
 from privrank.release.plan import Plan
 from privrank.release.survey import Design, PairCounts
 from privrank.util import checks

@@ -24,16 +24,15 @@ from privrank.hypotheses.effects import (
     curve_of,
     least_errors,
 )
-from privrank.hypotheses.nulls import Null, usual_draws
+from privrank.hypotheses.nulls import Null, RandomBit, Statistic, usual_draws
 from privrank.hypotheses.simulation import rejection_at_level
-from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod
 from privrank.identity import identity_statistic as ask_identity
 from privrank.local.protocols_orders import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
-from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison
 from privrank.plans.nullmodel import read_null
+from privrank.plans.samples import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace

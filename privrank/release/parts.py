@@ -4,7 +4,7 @@ Each statistic is declared once. Plans calibrate noise by these declarations, ar
 against them, and summaries use their words. The statistics themselves, which see data, are
 :data:`privrank.mechanisms.tallies.STATISTICS` and, in a second stage,
 :data:`privrank.mechanisms.comparisons.SECOND_STAGE`. The worths of objective perturbation, whose
-noise depends on a ridge and a loss, are planned by :func:`privrank.plans.calibration.perturbation`.
+noise depends on a ridge and a loss, are planned by :func:`privrank.plans.choice.perturbation`.
 """
 
 from __future__ import annotations

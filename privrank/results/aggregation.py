@@ -12,7 +12,7 @@ import pandas as pd
 from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.orders import SUBSET_LIMIT, copeland
 from privrank.consensus.statements import Statements
-from privrank.hypotheses.ranksets import dominant_set, rank_sets
+from privrank.hypotheses.interval import dominant_set, rank_sets
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -278,7 +278,7 @@ class AggregationResult(Result):
             ``separated`` in the table of :meth:`pairwise`. All established majorities are correct
             with probability at least 1 - alpha, for any distribution of rankings, because the
             intervals ``all_lower`` to ``all_upper`` are simultaneous. In this case the set contains
-            the Smith set (:func:`privrank.hypotheses.ranksets.dominant_set`).
+            the Smith set (:func:`privrank.hypotheses.interval.dominant_set`).
 
         Raises
         ------
@@ -325,7 +325,7 @@ class AggregationResult(Result):
         ``target="sample"``, among the units of this survey. The set of an item begins at 1 plus the
         number of items significantly before it, and ends at m minus the number significantly after
         it. Significance is decided by step-down tests
-        (:func:`privrank.hypotheses.ranksets.rank_sets`). The sets are simultaneous for any
+        (:func:`privrank.hypotheses.interval.rank_sets`). The sets are simultaneous for any
         distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`).
 
         In the local model the coverage is approximate, by Student's t for sums over local reports

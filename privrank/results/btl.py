@@ -20,7 +20,7 @@ from privrank.bradley_terry.losses import answer_probabilities
 from privrank.bradley_terry.readings import score_equations
 from privrank.distributions.links import LOGIT, Link
 from privrank.distributions.simulate import PlackettLuce, generator
-from privrank.hypotheses.ranksets import shared_ranks
+from privrank.hypotheses.interval import shared_ranks
 from privrank.release.release import Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
@@ -683,7 +683,7 @@ class BTLResult(Result):
         The columns are ``lower`` and ``upper``. With m items, ``lower`` is 1 plus the number of
         items that are significantly better, and ``upper`` is m minus the number that are
         significantly worse. Significance is decided by step-down tests of all differences of two
-        worths (:func:`privrank.hypotheses.ranksets.rank_sets`).
+        worths (:func:`privrank.hypotheses.interval.rank_sets`).
 
         Examples
         --------

@@ -10,12 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.details import contrasts, half_widths
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
-from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
+from privrank.hypotheses.interval import THRESHOLD_LEVEL, contrasts, half_widths, zero_rule
 from privrank.hypotheses.simulation import RejectionProbability
-from privrank.hypotheses.statistic import Comparison
-from privrank.plans.closeness import DISTANCES, RELEASED_STEPS
+from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
@@ -310,7 +308,7 @@ class ClosenessResult(Result):
         -----
         **Statistic.** The probability that any interval fails to cover is at most alpha, whether or
         not the test rejects. Clear differences may therefore be reported with or without a
-        rejection (:func:`privrank.hypotheses.details.half_widths`).
+        rejection (:func:`privrank.hypotheses.interval.half_widths`).
 
         Examples
         --------

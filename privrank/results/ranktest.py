@@ -12,9 +12,7 @@ import pandas as pd
 
 from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_from
 from privrank.hypotheses.interval import corrected_distance, interval_from, zero_rule
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.nulls import Null
-from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.hypotheses.nulls import Null, NullModel, RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Release, ReleasedPart
 from privrank.results import guarantee, plots, tables

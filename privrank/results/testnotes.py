@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from privrank.hypotheses.statistic import Blindness, Comparison, RandomBit, Statistic
+from privrank.hypotheses.nulls import Blindness, RandomBit, Statistic
+from privrank.plans.samples import Comparison
 from privrank.release.names import BESIDE_NULL, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample

@@ -20,7 +20,7 @@ TREES = {
 REPEATED = {
     ("bradley_terry/modelmatrix.py", "[None] * size"),
     ("bradley_terry/modelmatrix.py", "[0.5 * (low + high)] * size"),
-    ("hypotheses/nullmodel.py", "(1.0 / k,) * k"),
+    ("hypotheses/nulls.py", "(1.0 / k,) * k"),
     ("mechanisms/departures.py", "[_EACH / groups] * groups"),
     ("plans/nullmodel.py", "(1.0 / k,) * k"),
     ("results/tables.py", "width * '='"),

@@ -217,7 +217,7 @@ def forgotten_noise(patch):
 
 
 def forgotten_smoothing(patch):
-    patch.setattr("privrank.plans.closeness.smoothing_scale", lambda reach, epsilon: 0.0)
+    patch.setattr("privrank.plans.samples.smoothing_scale", lambda reach, epsilon: 0.0)
 
 
 def certain_bit(patch):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.simulation import Curve
-from privrank.hypotheses.solving import detectable
+from privrank.hypotheses.simulation import Curve, detectable
 from privrank.results.claims import CLAIMS
 
 

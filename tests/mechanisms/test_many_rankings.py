@@ -18,7 +18,7 @@ from privrank.mechanisms.permutation import (
     kernel_products,
 )
 from privrank.mechanisms.ranknorms import Limit, plain_norm, residual_norm, sees_everything
-from privrank.plans.closeness import (
+from privrank.plans.samples import (
     DIAMETER,
     LARGEST_GRAM,
     MAX_FEATURED,

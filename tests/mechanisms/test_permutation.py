@@ -18,7 +18,7 @@ from privrank.mechanisms.permutation import (
     largest_distance,
     permuted_statistics,
 )
-from privrank.plans.closeness import (
+from privrank.plans.samples import (
     DIAMETER,
     LARGEST_DEAL,
     check_deal,

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 import privrank as pr
 from privrank import btl
 from privrank.bradley_terry.losses import answer_probabilities
-from privrank.power.surveys import different_pairs, simulated_counts
+from privrank.power.comparisons import different_pairs, simulated_counts
 from privrank.release.names import MOMENTS, WINS
 
 NAMES = tuple("0123")
