@@ -24,7 +24,7 @@ from privrank.plans.aggregation import (
     cautions,
     plan_aggregation,
 )
-from privrank.plans.nullmodel import Missing
+from privrank.plans.declarations import Missing
 from privrank.published import agkm22
 from privrank.release.names import ORDER
 from privrank.release.plan import Setting

@@ -18,8 +18,8 @@ from privrank.encode.encoded import Encoded
 from privrank.local.estimates import release_wins
 from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.choice import Dependence, plan_comparisons
-from privrank.plans.comparisons import Method, Noise, Request, check_will_identify, plan_fit
+from privrank.plans.choice import Dependence, check_will_identify, plan_comparisons
+from privrank.plans.comparisons import Method, Noise, Request, plan_fit
 from privrank.release.names import SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, DesignKind, Excess, size_of

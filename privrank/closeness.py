@@ -23,7 +23,7 @@ from privrank.mechanisms.closeness import (
     simulated_groups,
     smoothed_pvalue,
 )
-from privrank.plans.nullmodel import Gaps, Ties
+from privrank.plans.declarations import Gaps, Ties
 from privrank.plans.samples import (
     FEWEST,
     MOST,

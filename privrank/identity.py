@@ -27,7 +27,7 @@ from privrank.mechanisms import categories, mallows
 from privrank.mechanisms.categories import MAX_ITEMS, Alternative, distance_from_null
 from privrank.mechanisms.categories import impossible_count as count_impossible
 from privrank.mechanisms.samples import release_sample
-from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
+from privrank.plans.declarations import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import asz18
 from privrank.release.names import EFFECT

@@ -18,7 +18,7 @@ from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import distance_from_null, omnibus_of
 from privrank.mechanisms.samples import release_sample
 from privrank.plans import samples
-from privrank.plans.nullmodel import Gaps, Ties, read_null
+from privrank.plans.declarations import Gaps, Ties, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import bfz21
 from privrank.release.names import EFFECT

@@ -19,8 +19,8 @@ import pandas as pd
 import study
 
 import privrank as pr
-from privrank.plans.choice import plan_comparisons
-from privrank.plans.comparisons import Request, plan_fit, probably_unidentified
+from privrank.plans.choice import plan_comparisons, probably_unidentified
+from privrank.plans.comparisons import Request, plan_fit
 from privrank.release.survey import Design
 
 

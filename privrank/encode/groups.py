@@ -24,7 +24,7 @@ from privrank.encode.samples import (
     rules_of_rankings,
 )
 from privrank.hypotheses.nulls import NullModel
-from privrank.plans.nullmodel import (
+from privrank.plans.declarations import (
     Missing,
     answers_behind,
     as_declared,

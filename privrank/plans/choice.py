@@ -1,8 +1,8 @@
 """Possible releases of paired comparisons, the least harmful noise for each, and its calibration.
 
 A :class:`Choice` states what a fit releases. :func:`plan_comparisons` assigns each part the
-distribution of its noise, before any sensitive data are read. Everything is computed from public
-numbers. This module also reads declared pair counts, which are not released.
+distribution of its noise, before any sensitive data are read. The same public numbers tell whether
+the fit will identify its worths (:func:`check_will_identify`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-import pandas as pd
 from scipy.special import stdtrit
 
 from privrank.bradley_terry.losses import loss_bounds
+from privrank.bradley_terry.paircounts import MAX_ERROR, parts_of
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF, Link
+from privrank.hypotheses.nulls import public_generator
 from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.netnoise import MAX_ITEMS, NoiseName, PartNoise, net_noise, side_noise
 from privrank.privacy.noise import DiscreteLaplace
@@ -29,13 +30,9 @@ from privrank.release.release import Mechanism, Release
 from privrank.release.survey import (
     Covariates,
     Design,
-    DesignKind,
-    Excess,
-    PairCounts,
-    Ties,
-    nominal_pairs,
 )
-from privrank.util.checks import as_numbers, check_choice, check_flag
+from privrank.util.arrays import FloatArray
+from privrank.util.checks import check_choice, warn
 from privrank.util.solvers import bisect
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
@@ -240,19 +237,6 @@ BALANCED = tuple(name for name, spec in PARTS.items() if spec.share == "balanced
 """Side releases whose shares minimise the error of these releases and the net wins together."""
 
 
-PairCountChoice = Literal["release", "equal", "proportional"]
-
-MAX_ITEMS_COMPLETE = 3000
-"""Beyond this a table of all pairs is too large to assume or to release."""
-
-MIN_ITEMS_MATCHED = 4
-"""With fewer items there are about as many items as pairs."""
-
-MIN_COUNT = 1e-6
-MAX_COUNT = 1e15
-"""Declared comparisons of a pair, which may be expected ones."""
-
-
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The planned releases of a fit, before their noise is calibrated.
@@ -346,107 +330,6 @@ def least_deviation(design: Design, epsilon: float, delta: float) -> float:
         whole = pure_epsilon(epsilon, delta)
         return side_deviation(side_choices(sensitivity, whole, ties=bool(design.ties))[0], design)
     return deviation(noise_choices(sensitivity, epsilon, delta)[0], sensitivity.items)
-
-
-def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
-    """Return the treatment of rows beyond the bounds; refuse a draw that cannot stay secret."""
-    chosen: Excess = check_choice("excess", excess, Excess)
-    if chosen == "sample" and respondent is None:
-        raise ValueError(
-            "excess='sample' draws among the rows of a respondent. Name the column of "
-            "respondents with respondent=, or leave excess= out."
-        )
-    if chosen == "sample" and kind == "public":
-        raise ValueError(
-            "excess='sample' needs design='private', because the choice of rows must stay "
-            "secret. Use design='private', or select each respondent's rows by a rule that was "
-            "fixed before the answers were known."
-        )
-    return chosen
-
-
-def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> Ties:
-    """Return the declaration of ties; refuse a tie parameter that does not apply.
-
-    The arguments say whether all comparisons are decided, and give the covariates of the model. A
-    tie parameter cannot be combined with item covariates or an order effect.
-    """
-    if not isinstance(ties, str):
-        return check_flag("ties", ties)
-    if ties != "davidson":
-        raise ValueError(
-            f"ties must be True or False, or 'davidson' for a tie parameter, got {ties!r}."
-        )
-    if decided:
-        raise ValueError(
-            "ties='davidson' needs outcomes, but the formula winner + loser has none. Use item1 "
-            "+ item2 + outcome on the left side, or leave ties= out."
-        )
-    if facts is not None and (facts.ordered or facts.item_columns):
-        raise ValueError(
-            "ties='davidson' allows only covariates of respondents. Leave 'first' and "
-            "item_formula= out, or use ties=True."
-        )
-    return "davidson"
-
-
-def declared_pairs(
-    facts: Design, pair_counts: object, labels: tuple[Any, ...]
-) -> PairCounts | None:
-    """Return the comparisons per pair that are declared under a private design.
-
-    None if they must be released.
-    """
-    m = len(labels)
-    if pair_counts is None or isinstance(pair_counts, str):
-        choice = "release" if pair_counts is None else pair_counts
-        check_choice("pair_counts", choice, PairCountChoice)
-        if m > MAX_ITEMS_COMPLETE:
-            raise ValueError(
-                f"pair_counts must be declared as a table for more than {MAX_ITEMS_COMPLETE} "
-                f"items under a private design: a complete table of pairs would be too large."
-            )
-        if choice == "release":
-            return None
-        if choice == "proportional" and m < MIN_ITEMS_MATCHED:
-            raise ValueError(
-                f"pair_counts='proportional' needs at least {MIN_ITEMS_MATCHED} items, because "
-                "fewer items have about as many pairs as items. Leave pair_counts= out."
-            )
-        return nominal_pairs(facts, "proportional" if choice == "proportional" else "equal")
-    return _read_pairs(pair_counts, labels)
-
-
-def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
-    """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
-    rule = (
-        "pair_counts must be 'release', 'equal', 'proportional', a mapping {(item, item): count} "
-        "or a data frame with columns item1, item2, count over the declared items, each pair once, "
-        "counts positive"
-    )
-    if isinstance(table, Mapping):
-        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):
-            raise ValueError(f"{rule}.")
-        table = pd.DataFrame(
-            [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
-        )
-    names = list(table.columns) if isinstance(table, pd.DataFrame) else []
-    once = all(names.count(name) == 1 for name in ("item1", "item2", "count"))
-    if not once or (count := as_numbers(table["count"])) is None:
-        raise ValueError(f"{rule}.")
-    first, second = (
-        pd.Index(labels).get_indexer(pd.Index(table[name])) for name in ("item1", "item2")
-    )
-    # an undeclared item has the position -1; both orders of a pair have one cell, so duplicates are
-    # equal cells
-    low = np.minimum(first, second)
-    high = np.maximum(first, second)
-    cells = low * len(labels) + high
-    valid = (low >= 0) & (low < high) & (count >= MIN_COUNT) & (count <= MAX_COUNT)
-    if not (len(count) and valid.all() and len(np.unique(cells)) == len(cells)):
-        raise ValueError(f"{rule}.")
-    order = np.argsort(cells)
-    return PairCounts(low[order], high[order], count[order], "declared")
 
 
 OUTPUT_STEP = 2.0**-30
@@ -629,3 +512,111 @@ def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
             "counts= add up to more comparisons than exact whole numbers allow under this noise: "
             "use a smaller epsilon, noise='laplace' or fewer comparisons."
         )
+
+
+_DRAWS = 100
+
+
+_FIRST = 10
+"""Releases that are simulated, and how many of them decide where all of these agree."""
+
+
+_CLEAR = 12.0
+"""Comparisons of an item over the standard deviation of their noise that leave no doubt."""
+
+
+_RARE = 0.05
+"""Probability of identifying less than half of the worths above which a fit warns."""
+
+
+def check_will_identify(design: Design, plan: Plan, *, allowed: bool) -> None:
+    """Refuse a fit that will probably leave most worths unidentified; warn where it may.
+
+    Raises
+    ------
+    ValueError
+        If less than half of the worths are identified with a probability above one half, unless
+        that is `allowed`.
+    """
+    failing = probably_unidentified(design, plan)
+    if failing <= _RARE:
+        return
+    if failing <= 0.5 or allowed:
+        warn(
+            f"With probability {failing:.2f}, by public numbers, less than half of the worths "
+            "will be identified: the comparison counts of the items are close to their noise "
+            "level."
+        )
+        return
+    smaller = "a smaller max_rows, " if design.max_rows > 1 else ""
+    other = "" if design.matched else "pair_counts='proportional' if opponents met at random, "
+    raise ValueError(
+        "By public numbers less than half of the worths would be identified, because the numbers "
+        f"of comparisons of {len(design.items)} items do not exceed their noise at epsilon = "
+        f"{plan.epsilon:g}. Use {other}{smaller}a larger epsilon, a public design or PrivateTopK. "
+        "With allow_unidentified=True the fit spends epsilon anyway."
+    )
+
+
+def probably_unidentified(design: Design, plan: Plan) -> float:
+    """Return the probability that a fit identifies less than half of the worths.
+
+    Notes
+    -----
+    **Statistic.** Numbers of comparisons are simulated with the noise of the plan, all pairs asked
+    for equally often, and read as those of a release are
+    (:func:`privrank.bradley_terry.paircounts.parts_of`). An item in a part of its own is not
+    identified. Where some items are compared more often than others, more of them will not be.
+    """
+    variance = _count_variance(design, plan)
+    if variance == 0.0:
+        return 0.0
+    m = len(design.items)
+    expected = design.nominal_total / design.sensitivity.pairs
+    noise = variance if design.matched else (m - 1) * variance
+    if (m - 1) * expected > _CLEAR * math.sqrt(noise + (m - 1) * expected):
+        return 0.0
+    rng = public_generator("identified", m)
+    failed = np.zeros(_DRAWS, dtype=bool)
+    for draw in range(_DRAWS):
+        failed[draw] = _alone(design, expected, variance, rng) > 0.5
+        if draw + 1 == _FIRST and failed[:_FIRST].all():
+            return 1.0
+    return float(failed.mean())
+
+
+def _count_variance(design: Design, plan: Plan) -> float:
+    """Return the variance of the noise of a pair's comparisons, or of an item's if these are all.
+
+    0 where their numbers are public.
+    """
+    if design.pairs is not None and not design.matched:
+        return 0.0
+    # a pair's comparisons are two cells of a win matrix, an item's its wins and its losses
+    for name, numbers in ((names.PAIR_COUNTS, 1), (names.WINS, 2), (names.SIDES, 2)):
+        if (part := plan.parts.get(name)) is not None and part.noise is not None:
+            # wins and losses are one vector; other noise has independent entries
+            return numbers * part.step**2 * equivalent_variance(part.noise, 2 * len(design.items))
+    return 0.0
+
+
+def _alone(design: Design, expected: float, variance: float, rng: np.random.Generator) -> float:
+    """Return the share of items that one simulated release leaves alone."""
+    m = len(design.items)
+    pairs = design.sensitivity.pairs
+    deviation = math.sqrt(variance)
+    if design.matched:
+        noisy = rng.normal((m - 1) * expected, math.sqrt(variance + (m - 1) * expected), m)
+        return float((deviation > MAX_ERROR * np.maximum(noisy, 1.0)).mean())
+    noisy = _asked(design, expected, pairs, rng) + rng.normal(0.0, deviation, pairs)
+    if (member := parts_of(noisy, variance, m)) is None:
+        return 0.0
+    return float((np.bincount(member)[member] == 1).mean())
+
+
+def _asked(design: Design, expected: float, pairs: int, rng: np.random.Generator) -> FloatArray:
+    """Return how often each pair was compared, if pairs were asked for at random."""
+    if design.distinct_pairs:
+        answered = min(design.sensitivity.effective_rows / pairs, 1.0)
+        return np.asarray(rng.binomial(design.nobs, answered, pairs), dtype=np.float64)
+    return rng.poisson(expected, pairs).astype(np.float64)

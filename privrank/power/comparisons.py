@@ -26,15 +26,9 @@ from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
 from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.choice import Choice, Dependence, check_ties, plan_comparisons
-from privrank.plans.comparisons import (
-    Method,
-    Request,
-    Target,
-    plan_fit,
-    plan_selection,
-    probably_unidentified,
-)
+from privrank.plans.choice import Choice, Dependence, plan_comparisons, probably_unidentified
+from privrank.plans.comparisons import Method, Request, Target, plan_fit, plan_selection
+from privrank.plans.declarations import check_ties
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import Unit
 from privrank.release.plan import Plan

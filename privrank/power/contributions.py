@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from privrank import btl
-from privrank.plans.choice import declared_pairs, plan_comparisons
-from privrank.plans.comparisons import Request, plan_fit, probably_unidentified
+from privrank.plans.choice import plan_comparisons, probably_unidentified
+from privrank.plans.comparisons import Request, plan_fit
+from privrank.plans.declarations import declared_pairs
 from privrank.power.comparisons import simulated_counts, simulated_release, spread_worths
 from privrank.release.plan import Plan
 from privrank.release.survey import Design, PairCounts

@@ -31,7 +31,7 @@ from privrank.identity import identity_statistic as ask_identity
 from privrank.local.protocols_orders import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
-from privrank.plans.nullmodel import read_null
+from privrank.plans.declarations import read_null
 from privrank.plans.samples import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import pure_epsilon

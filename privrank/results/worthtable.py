@@ -20,7 +20,7 @@ from privrank.bradley_terry.paircounts import MAX_ERROR, Matching, pair_counts
 from privrank.bradley_terry.readings import score_equations
 from privrank.bradley_terry.scoretests import hardly_identified
 from privrank.distributions.links import LOGIT
-from privrank.plans.choice import MIN_ITEMS_MATCHED
+from privrank.plans.declarations import MIN_ITEMS_MATCHED
 from privrank.release.names import GROUP_ANSWERS, MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates, Design

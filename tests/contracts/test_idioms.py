@@ -22,7 +22,7 @@ REPEATED = {
     ("bradley_terry/modelmatrix.py", "[0.5 * (low + high)] * size"),
     ("hypotheses/nulls.py", "(1.0 / k,) * k"),
     ("mechanisms/departures.py", "[_EACH / groups] * groups"),
-    ("plans/nullmodel.py", "(1.0 / k,) * k"),
+    ("plans/declarations.py", "(1.0 / k,) * k"),
     ("results/tables.py", "width * '='"),
     ("results/tables.py", "width * '-'"),
 }

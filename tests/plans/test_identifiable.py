@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.plans.choice import plan_comparisons
-from privrank.plans.comparisons import Request, plan_fit, probably_unidentified
+from privrank.plans.choice import plan_comparisons, probably_unidentified
+from privrank.plans.comparisons import Request, plan_fit
 from privrank.release.survey import Design, PairCounts
 
 ROWS = {"respondent": None}
