@@ -20,11 +20,12 @@ from privrank.hypotheses.nulls import (
     uniform,
 )
 from privrank.hypotheses.simulation import (
+    MIN_EFFECT,
     Curve,
     Enumerated,
     RejectionProbability,
-    Solved,
-    detectable,
+    Search,
+    least_number,
     rejection_of,
 )
 from privrank.privacy.noise import DiscreteLaplace
@@ -256,27 +257,23 @@ class Alternatives:
         """Return a simulated sample: ranks, or counts by category."""
         n = self.sample.nobs
         m = len(self.sample.items)
-        if self.null.probabilities:
-            return np.asarray(rng.multinomial(n, self._tilted(effect, rng)))
-        return Mallows.from_theta(m, self._theta(effect), self.null.center or None).rvs(n, rng)
+        p = self.null.probabilities
+        if not p:
+            return Mallows.from_theta(m, self._theta(effect), self.null.center or None).rvs(n, rng)
+        cells = np.array(p)
+        order = np.arange(m)
+        if self.side == "two-sided" and not is_uniform(p):
+            order = rng.permutation(m)
+        raised = _raised(p, order) != (self.side == "smaller")
+        # move the mass `effect` from one half to the other, which makes it the total variation
+        # distance; probabilities within a half keep their proportions
+        share = cells[raised].sum()
+        cells[raised] *= 1 + effect / share
+        cells[~raised] *= max(1 - effect / (1 - share), 0.0)
+        return np.asarray(rng.multinomial(n, np.asarray(cells / cells.sum())))
 
     def _theta(self, effect: float) -> float:
         return self.null.theta * (1.0 - effect) if self.null.center else effect
-
-    def _tilted(self, distance: float, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return category probabilities at this distance from H0."""
-        p = self.null.probabilities
-        cells = np.array(p)
-        order = np.arange(len(p))
-        if self.side == "two-sided" and not is_uniform(p):
-            order = rng.permutation(len(p))
-        raised = _raised(p, order) != (self.side == "smaller")
-        # move the mass `distance` from one half to the other, which makes it the total variation
-        # distance; probabilities within a half keep their proportions
-        share = cells[raised].sum()
-        cells[raised] *= 1 + distance / share
-        cells[~raised] *= max(1 - distance / (1 - share), 0.0)
-        return np.asarray(cells / cells.sum())
 
     def model(self, effect: float) -> Mallows:
         """Return the Mallows model of an effect on rankings, its centre in order."""
@@ -299,8 +296,12 @@ class Alternatives:
             lambda effect: self.distance(effect) - distance, 0.0, self.most, xtol=1e-18
         )
 
-    def stated(self, solved: Solved | None, power: float, alpha: float) -> DetectableEffect:
-        """Return an effect and its Monte Carlo error as a DetectableEffect."""
+    def detectable(
+        self, curve: Curve | Enumerated, power: float, alpha: float, replicates: int
+    ) -> DetectableEffect:
+        """Return the smallest effect at which a curve reaches this power, and its error."""
+        search = Search(curve.at, power, MIN_EFFECT * self.start, self.most, replicates)
+        solved = least_number(search, self.start)
         if solved is None:
             return DetectableEffect(power, alpha, None, None, None)
         effect = solved.at
@@ -339,8 +340,7 @@ def curve_of(
     # probability of rejection is summed over the binomial counts
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
-    two = sample.kind == "choices" and items == 2 and sample.nobs <= MAX_ENUMERATED
-    if two:
+    if sample.kind == "choices" and items == 2 and sample.nobs <= MAX_ENUMERATED:
         return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, query.name, n_jobs)
 
@@ -384,8 +384,7 @@ def detectable_from(
         release.sample, null, str(release.plan.settings.get("alternative", "two-sided"))
     )
     curve = curve_of(query, rejection_of(query, noise, threshold), against)
-    solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
-    return against.stated(solved, power, alpha)
+    return against.detectable(curve, power, alpha, replicates)
 
 
 def detectable_between(
@@ -411,9 +410,9 @@ def detectable_between(
         Distance of the smallest group from the others, in which all outcomes are equally likely.
     """
     curve, against = curve_between(reject, sample)
-    solved = detectable(curve.at, power, replicates, start=against.start, most=against.most)
     return replace(
-        against.stated(solved, power, alpha), apart="of the smallest group from the others"
+        against.detectable(curve, power, alpha, replicates),
+        apart="of the smallest group from the others",
     )
 
 

@@ -327,7 +327,11 @@ class Distance:
         # ends by concentration need no second number; they are replaced by shorter ends whose
         # conditions hold
         u = _concentrated(alpha / 2.0, self.diameter * math.sqrt(s / 2.0), b)
-        low = self._by_concentration(noisy - u)
+        low = (
+            self.corrected(noisy - u, 0.0)
+            if self.categories is None
+            else noisy - u - 0.5 * math.sqrt((self.categories - 1) * self.spread)
+        )
         high = noisy + u
         if second is not None and self.categories is None:
             above = noisy - second
@@ -343,11 +347,6 @@ class Distance:
                 shifted = noisy + _quantile(0.4 * alpha, math.sqrt(s / 4.0), b, 1)
                 high = shifted if shifted < 0 else _unbiased(shifted, least)
         return min(max(low, 0.0), self.diameter), min(high, self.diameter)
-
-    def _by_concentration(self, low: float) -> float:
-        if self.categories is None:
-            return math.sqrt(max(max(low, 0.0) ** 2 - self.spread, 0.0))
-        return low - 0.5 * math.sqrt((self.categories - 1) * self.spread)
 
     def corrected(self, noisy: float, second: float) -> float:
         """Return the distance corrected for the mean contribution of sampling error, at least 0.
@@ -510,11 +509,14 @@ def half_widths(
     middle = np.clip(0.5, ends[0], ends[1])
     variances = sizes[:, None] * middle * (1.0 - middle)
     # Var of a difference of means: sum_g w_g^2 n_g p_g (1 - p_g); groups are independent
-    widths = [
-        noisy_quantiles(np.sqrt(w**2 @ variances), step * np.abs(w[w != 0]), distribution, level)
-        for w in weights
-    ]
-    return np.array(widths)
+    return np.array(
+        [
+            noisy_quantiles(
+                np.sqrt(w**2 @ variances), step * np.abs(w[w != 0]), distribution, level
+            )
+            for w in weights
+        ]
+    )
 
 
 TIED = 1e-8

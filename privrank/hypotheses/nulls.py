@@ -79,8 +79,7 @@ def usual_draws(kind: str, n: int, m: int) -> int:
     The default is 9,999. It is 1,999 or 999 if one draw of n rankings of m items takes long: its
     work is n m (m + 200) or, for choices among m categories, 200 m.
     """
-    work = 200 * m if kind == "choices" else _work(n, m)
-    return draws_of(work, _LIGHT, _HEAVY)
+    return draws_of(200 * m if kind == "choices" else _work(n, m), _LIGHT, _HEAVY)
 
 
 def draws_of(work: int, light: int, heavy: int) -> int:

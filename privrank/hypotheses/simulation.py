@@ -75,8 +75,7 @@ def rejection_at_level(
     boundary = 0.0
     if query.randomised and noise.scale > 0 and threshold is not None:
         at = null.pvalue(threshold, noise)
-        below = null.pvalue(threshold - 1, noise)
-        boundary = (alpha - at) / (below - at)
+        boundary = (alpha - at) / (null.pvalue(threshold - 1, noise) - at)
     return rejection_of(query, noise, threshold, boundary)
 
 
@@ -170,8 +169,7 @@ class Enumerated:
         n = self.nobs
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
         least = max(math.floor(n * p - spread), 0)
-        most = min(math.ceil(n * p + spread), n)
-        counts = np.arange(least, most + 1)
+        counts = np.arange(least, min(math.ceil(n * p + spread), n) + 1)
         rejected = [self.reject(np.array([count, n - count]), (0, 1)) for count in counts.tolist()]
         return float(binomial_weights(n, p, counts) @ np.array(rejected))
 
@@ -367,10 +365,3 @@ def _crossing(low: _Look, high: _Look) -> float:
     """Return the crossing of the line through two points with the target, well inside of them."""
     share = -low.score / (high.score - low.score)
     return low.log + min(max(share, 0.1), 0.9) * (high.log - low.log)
-
-
-def detectable(
-    measure: Measure, target: float, replicates: int, *, start: float, most: float
-) -> Solved | None:
-    """Return the smallest effect with power `target`; None if no effect up to `most` has it."""
-    return least_number(Search(measure, target, MIN_EFFECT * start, most, replicates), start)

@@ -76,12 +76,10 @@ def body_scale(distribution: BodyDistribution) -> float:
 
 def body_points(distribution: BodyDistribution, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return uniform points of a distribution's body, shape (draws, m)."""
-    points = _diamond if isinstance(distribution, ZeroSumLaplace) else _permutohedron
-    return points(distribution.items, draws, rng)
-
-
-def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Return uniform points of K, twice the permutohedron: uniform points of uniform tiles."""
+    m = distribution.items
+    if isinstance(distribution, ZeroSumLaplace):
+        return _diamond(m, draws, rng)
+    # uniform points of K, twice the permutohedron: uniform points of uniform tiles
     points = np.empty((draws, m))
     for rows in batches(draws, m**2):
         size = rows.stop - rows.start
@@ -430,7 +428,11 @@ def noisy_tail(
     # table per distinct ratio serves all rows
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
-    known, which = _separated(ratio)
+    known, which = np.unique(ratio, return_inverse=True)
+    if len(known) > _RATIOS:
+        # the nearest point of a grid that is even on the logarithmic scale, with steps of about 1%
+        known = np.geomspace(known[0], known[-1], _RATIOS)
+        which = np.searchsorted(np.sqrt(known[1:] * known[:-1]), ratio)
     tables = [_sizes(distribution, float(size)) for size in known]
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
@@ -441,19 +443,6 @@ def noisy_tail(
         spread = np.hypot(error[here, None], weight * widths[row])
         out[here] = mixture_tail(gap[here], spread, weight * sizes[row], share)
     return np.asarray(out.reshape(x.shape))
-
-
-def _separated(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the distinct ratios of two weights, and the index of the one for each ratio.
-
-    Items compared equally often have the ratio 1. If there are many ratios, each is replaced by the
-    nearest point of a grid that is even on the logarithmic scale, with steps of about 1%.
-    """
-    known, which = np.unique(ratio, return_inverse=True)
-    if len(known) > _RATIOS:
-        grid = np.geomspace(known[0], known[-1], _RATIOS)
-        return grid, np.searchsorted(np.sqrt(grid[1:] * grid[:-1]), ratio)
-    return known, which.ravel()
 
 
 def _beyond() -> FloatArray:
@@ -601,7 +590,21 @@ def difference_tail(
     if isinstance(distribution, PermutohedronNoise):
         sizes, share = _body_differences(items)
         return mixture_tail(x, sd, step / distribution.rate * sizes, share)
-    noise, share = _variances(distribution, items, pairs)
+    # variances of the noise, and their probabilities
+    if not pairs or distribution.variance == 0 or isinstance(distribution, DiscreteGaussian):
+        noise = np.array([difference_variance(distribution, items, pairs)])
+        share = np.ones(1)
+    elif isinstance(distribution, CubeNoise):
+        radii, share = cube_radii(distribution)
+        noise = 2.0 * items * radii * (radii + 1.0) / 3.0
+    else:
+        rng = public_generator("Laplace variances", items)
+        # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
+        # has weight 2, hence 4 v E, and the 2 (m - 2) other pairs add a Gamma variable
+        shared = rng.exponential(size=4000)
+        others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
+        noise = distribution.variance * (4.0 * shared + others)
+        share = np.full(4000, 1.0 / 4000)
     spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
     return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)
 
@@ -627,23 +630,3 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
     radii = gammainccinv(items, ndtr(-nodes))
     mass = np.outer(count / count.sum(), weights / weights.sum())
     return np.outer(ends, radii).ravel(), mass.ravel()
-
-
-def _variances(
-    distribution: BordaDistribution, items: int, pairs: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return variances of the noise in the difference of two scores, and their probabilities.
-
-    With `pairs` the scores are row sums.
-    """
-    if pairs and isinstance(distribution, CubeNoise) and distribution.variance > 0:
-        radii, mass = cube_radii(distribution)
-        return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
-    if pairs and isinstance(distribution, DiscreteLaplace) and distribution.variance > 0:
-        rng = public_generator("Laplace variances", items)
-        # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
-        # has weight 2, hence 4 v E, and the 2 (m - 2) other pairs add a Gamma variable
-        shared = rng.exponential(size=4000)
-        others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
-        return distribution.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
-    return np.array([difference_variance(distribution, items, pairs)]), np.ones(1)

@@ -110,12 +110,11 @@ def predicted_excesses(
     pure = pure_epsilon(epsilon, delta) * (1.0 - share)
     main = epsilon * (1.0 - share)
     pairs = sensitivity.pairs_l1
-    knorm = 4.0 * permutohedron_moment(m) * (m + 1)
     variances: dict[Kind, float] = {
         "cube pairs": 2 * m * (pairs + 1) * (pairs + 2) / 3 / pure**2,
         "Laplace pairs": 4 * m * pairs**2 / pure**2,
         "Gaussian pairs": 2 * m * _gaussian(main, delta, sensitivity.pairs_l2),
-        "K-norm totals": 2 * m / (m - 1) * knorm / pure**2,
+        "K-norm totals": 2 * m / (m - 1) * (4.0 * permutohedron_moment(m) * (m + 1)) / pure**2,
         "Gaussian totals": 2 * _gaussian(main, delta, sensitivity.borda_l2),
     }
     return {kind: excess_of(variance, sample) for kind, variance in variances.items()}
@@ -190,8 +189,9 @@ def _plan_published(
         # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
         # little less, so rounding never spends more than xi
         settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        order = PartPlan(None, 0, xi)
-        return plan_of("exponential mechanism", epsilon, delta, {ORDER: order}, settings)
+        return plan_of(
+            "exponential mechanism", epsilon, delta, {ORDER: PartPlan(None, 0, xi)}, settings
+        )
     hay = method == "kwiksort-hay"
     settings["cap"] = q = hay_cap(m) if hay else sort_cap(m)
     # a sort with a cap of all pairs always ends and needs no fallback
@@ -289,7 +289,6 @@ def plan_aggregation(
             "method='auto'."
         )
     steps = unit_steps(sample, partial)
-    xi = pure_epsilon(epsilon, delta)
     m = len(sample.items)
     settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
     # the non-private run of a paper's method is one of our algorithms
@@ -311,8 +310,8 @@ def plan_aggregation(
     kind = choose(kinds, predicted_excesses(sample, epsilon, delta, share))
     # the score is pure; Gaussian noise uses all of delta, so its epsilon is not increased
     main = PAIRS if "pairs" in kind else TOTALS
-    gaussian = "Gaussian" in kind
-    epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
+    whole = epsilon if "Gaussian" in kind else pure_epsilon(epsilon, delta)
+    epsilons = split(whole, {SCORE: share} if share else {}, main)
     part = _main_part(kind, m, steps, epsilons[main], delta)
     parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
     if share:
@@ -338,8 +337,8 @@ def plan_of(
     rho: float | None = None,
 ) -> Plan:
     """Return the plan of an order that this rule determines."""
-    nouns = {PAIRS: "pair counts, ", TOTALS: "Borda totals, "}
-    noun = "".join(word for name, word in nouns.items() if name in parts)
+    named = ((PAIRS, "pair counts, "), (TOTALS, "Borda totals, "))
+    noun = "".join(words for name, words in named if name in parts)
     return Plan("PrivateRankAggregation", noun + rule, rule, epsilon, delta, parts, settings, rho)
 
 

@@ -28,10 +28,8 @@ from privrank.release.parts import PARTS, Form, NoiseRequest, plan_parts
 from privrank.release.plan import QUIET, PartPlan, Perturbation, Plan, Setting, equivalent_variance
 from privrank.release.release import Mechanism, Release
 from privrank.release.survey import (
-    Covariates,
     Design,
 )
-from privrank.util.arrays import FloatArray
 from privrank.util.checks import check_choice, warn
 from privrank.util.solvers import bisect
 
@@ -88,9 +86,10 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
             f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
             "the questionnaire, or use dependence='none'."
         )
-    kinds = 1 if facts is None else len(np.unique(facts.kinds))
-    shown = len(design.items) * (1 if facts is None else len(facts.columns) + facts.cells)
-    if facts is not None and shown * kinds * len(design.items) > MAX_NUMBERS:
+    if facts is not None and (
+        len(design.items) ** 2 * (len(facts.columns) + facts.cells) * len(np.unique(facts.kinds))
+        > MAX_NUMBERS
+    ):
         raise ValueError(
             "dependence cannot be measured for so many combinations of covariate values: cut "
             "numeric covariates into declared levels, or use dependence='none'."
@@ -148,20 +147,23 @@ def choose_form(
             "dependence='worst' or leave it at 'auto'."
         )
     forms: tuple[Form, ...] = ("worst",) if alone else tuple(SHARES)
+    usual = SHARES if design.covariates is None else dict.fromkeys(SHARES, GROUP_SHARES)
     candidates = [
         (name, part)
         for name in (forms if form is None else (form,))
-        for part in (_shares(design, name) if share is None else (share,))
+        for part in (usual[name] if share is None else (share,))
     ]
     if math.isinf(epsilon):
         return min(candidates)
-    least = least_deviation(design, epsilon, delta)
+    # the deviation of net wins under the best distribution
+    if design.matched:
+        whole = pure_epsilon(epsilon, delta)
+        sides = side_choices(design.sensitivity, whole, ties=bool(design.ties))
+        least = side_deviation(sides[0], design)
+    else:
+        least = deviation(noise_choices(design.sensitivity, epsilon, delta)[0], len(design.items))
     costs = [_cost(design, epsilon, least, taken, *candidate) for candidate in candidates]
     return min(zip(costs, candidates, strict=True))[1]
-
-
-def _shares(design: Design, form: Form) -> tuple[float, ...]:
-    return SHARES[form] if design.covariates is None else GROUP_SHARES
 
 
 def _cost(
@@ -180,14 +182,22 @@ def _cost(
         2 * rows if not sensitivity.distinct else 2 + min(rows - 1, 2 * (sensitivity.items - 2))
     ) ** 2
     noise = 2.0 * least**2 / ((1.0 - taken - share) ** 2 * n * independent)
-    moments = sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
-    moved = float(largest if form == "worst" else moments)
+    moved = float(
+        largest
+        if form == "worst"
+        else sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
+    )
     if design.varied:
         moved *= TYPICAL_SQUARE
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     if (facts := design.covariates) is not None:
         # a group alone; without information its design effect is the largest possible one
-        groups = _groups(facts, design)
+        # all answers over the answers of one group, a mean over the groups
+        groups = float(facts.cells)
+        if design.pairs is not None and design.pairs.origin == "observed":
+            group = facts.cell[design.pairs.first // len(design.items)]
+            answers = np.bincount(group, design.pairs.count)
+            groups = float((answers.sum() / answers[answers > 0]).mean())
         noise = groups * noise
         side = FARTHER * groups * side
         known = _half_width(TYPICAL_EFFECT, side, noise, n)
@@ -200,15 +210,6 @@ def _cost(
     )
     divided = max(TYPICAL_EFFECT, 0.5 * (1.0 + both * others / independent))
     return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)
-
-
-def _groups(facts: Covariates, design: Design) -> float:
-    """Return the ratio of all answers to the answers of one group, a mean over the groups."""
-    if design.pairs is None or design.pairs.origin != "observed":
-        return float(facts.cells)
-    group = facts.cell[design.pairs.first // len(design.items)]
-    answers = np.bincount(group, design.pairs.count)
-    return float((answers.sum() / answers[answers > 0]).mean())
 
 
 def _half_width(effect: float, side: float, noise: float, n: int) -> float:
@@ -311,25 +312,18 @@ def side_choices(
 ) -> tuple[PartNoise, ...]:
     """Return the noise of either distribution of wins and losses, the less harmful first."""
     cells = 2 * sensitivity.items
-    names: tuple[NoiseName, ...] = ("laplace",)
-    if cells <= MAX_ITEMS["zero-sum-laplace"]:
-        names += ("zero-sum-laplace",)
-    noises = [side_noise(sensitivity, name, epsilon, ties=ties) for name in names]
+    names: tuple[NoiseName, ...] = ("laplace", "zero-sum-laplace")
+    noises = [
+        side_noise(sensitivity, name, epsilon, ties=ties)
+        for name in names
+        if cells <= MAX_ITEMS.get(name, cells)
+    ]
     return tuple(sorted(noises, key=lambda noise: deviation(noise, cells)))
 
 
 def side_deviation(noise: PartNoise, design: Design) -> float:
     """Return the standard deviation of net wins due to the noise of wins and losses."""
     return math.sqrt(0.5 if design.ties else 2.0) * deviation(noise, 2 * len(design.items))
-
-
-def least_deviation(design: Design, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of the noise of net wins under the best distribution."""
-    sensitivity = design.sensitivity
-    if design.matched:
-        whole = pure_epsilon(epsilon, delta)
-        return side_deviation(side_choices(sensitivity, whole, ties=bool(design.ties))[0], design)
-    return deviation(noise_choices(sensitivity, epsilon, delta)[0], sensitivity.items)
 
 
 OUTPUT_STEP = 2.0**-30
@@ -388,10 +382,9 @@ def perturbation(
             f"penalty='auto', a larger penalty or method='counts'."
         )
     answers = design.nobs * design.sensitivity.effective_rows
-    # the logistic loss and the matching losses have slopes up to 1
-    slope = max(1.0, bounds.slope)
     errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
-    worst = UNIT_ROUNDOFF * errors * (2.0 * slope * answers + m * gamma)
+    # the logistic loss and the matching losses have slopes up to 1
+    worst = UNIT_ROUNDOFF * errors * (2.0 * max(1.0, bounds.slope) * answers + m * gamma)
     if gamma < max(MIN_RIDGE * scale, 8.0 * worst / (NEAREST * link.exact.far)):
         raise ValueError(
             f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
@@ -464,7 +457,15 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     epsilons = request.epsilons
     parts = plan_parts(design, request)
     settings: dict[str, Setting] = {}
-    _check_range(design, parts)
+    # by public numbers no statistic exceeds 64 bits in lattice steps
+    facts = design.covariates
+    weight = 2 * facts.weight if facts is not None and facts.bounds else 2
+    finest = max((part.fineness for part in parts.values()), default=1)
+    if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
+        raise ValueError(
+            "counts= add up to more comparisons than exact whole numbers allow under this noise: "
+            "use a smaller epsilon, noise='laplace' or fewer comparisons."
+        )
     if main == names.WORTHS:
         objective = perturbation(design, choice.gamma, epsilons, choice.link)
         parts[main] = objective.part
@@ -500,18 +501,6 @@ def noise_request(design: Design, choice: Choice, epsilon: float, delta: float) 
         # the noise of the net wins may also protect the ties
         epsilons.setdefault(names.TIES, 0.0 if math.isfinite(epsilon) else math.inf)
     return NoiseRequest(epsilons, delta, choice.noise, choice.form)
-
-
-def _check_range(design: Design, parts: Mapping[str, PartPlan]) -> None:
-    """Refuse, by public numbers, statistics that could exceed 64 bits in lattice steps."""
-    facts = design.covariates
-    weight = 2 * facts.weight if facts is not None and facts.bounds else 2
-    finest = max((part.fineness for part in parts.values()), default=1)
-    if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
-        raise ValueError(
-            "counts= add up to more comparisons than exact whole numbers allow under this noise: "
-            "use a smaller epsilon, noise='laplace' or fewer comparisons."
-        )
 
 
 _DRAWS = 100
@@ -568,10 +557,17 @@ def probably_unidentified(design: Design, plan: Plan) -> float:
     (:func:`privrank.bradley_terry.paircounts.parts_of`). An item in a part of its own is not
     identified. Where some items are compared more often than others, more of them will not be.
     """
-    variance = _count_variance(design, plan)
+    m = len(design.items)
+    variance = 0.0  # of the noise of a pair's comparisons, or of an item's if these are all
+    if design.pairs is None or design.matched:
+        # a pair's comparisons are two cells of a win matrix, an item's its wins and its losses
+        for name, numbers in ((names.PAIR_COUNTS, 1), (names.WINS, 2), (names.SIDES, 2)):
+            if (part := plan.parts.get(name)) is not None and part.noise is not None:
+                # wins and losses are one vector; other noise has independent entries
+                variance = numbers * part.step**2 * equivalent_variance(part.noise, 2 * m)
+                break
     if variance == 0.0:
         return 0.0
-    m = len(design.items)
     expected = design.nominal_total / design.sensitivity.pairs
     noise = variance if design.matched else (m - 1) * variance
     if (m - 1) * expected > _CLEAR * math.sqrt(noise + (m - 1) * expected):
@@ -585,21 +581,6 @@ def probably_unidentified(design: Design, plan: Plan) -> float:
     return float(failed.mean())
 
 
-def _count_variance(design: Design, plan: Plan) -> float:
-    """Return the variance of the noise of a pair's comparisons, or of an item's if these are all.
-
-    0 where their numbers are public.
-    """
-    if design.pairs is not None and not design.matched:
-        return 0.0
-    # a pair's comparisons are two cells of a win matrix, an item's its wins and its losses
-    for name, numbers in ((names.PAIR_COUNTS, 1), (names.WINS, 2), (names.SIDES, 2)):
-        if (part := plan.parts.get(name)) is not None and part.noise is not None:
-            # wins and losses are one vector; other noise has independent entries
-            return numbers * part.step**2 * equivalent_variance(part.noise, 2 * len(design.items))
-    return 0.0
-
-
 def _alone(design: Design, expected: float, variance: float, rng: np.random.Generator) -> float:
     """Return the share of items that one simulated release leaves alone."""
     m = len(design.items)
@@ -608,15 +589,12 @@ def _alone(design: Design, expected: float, variance: float, rng: np.random.Gene
     if design.matched:
         noisy = rng.normal((m - 1) * expected, math.sqrt(variance + (m - 1) * expected), m)
         return float((deviation > MAX_ERROR * np.maximum(noisy, 1.0)).mean())
-    noisy = _asked(design, expected, pairs, rng) + rng.normal(0.0, deviation, pairs)
+    if design.distinct_pairs:
+        answered = min(design.sensitivity.effective_rows / pairs, 1.0)
+        asked = rng.binomial(design.nobs, answered, pairs)
+    else:
+        asked = rng.poisson(expected, pairs)
+    noisy = asked + rng.normal(0.0, deviation, pairs)
     if (member := parts_of(noisy, variance, m)) is None:
         return 0.0
     return float((np.bincount(member)[member] == 1).mean())
-
-
-def _asked(design: Design, expected: float, pairs: int, rng: np.random.Generator) -> FloatArray:
-    """Return how often each pair was compared, if pairs were asked for at random."""
-    if design.distinct_pairs:
-        answered = min(design.sensitivity.effective_rows / pairs, 1.0)
-        return np.asarray(rng.binomial(design.nobs, answered, pairs), dtype=np.float64)
-    return rng.poisson(expected, pairs).astype(np.float64)

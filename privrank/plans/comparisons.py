@@ -101,16 +101,6 @@ class Request:
         """Whether noise is added."""
         return not math.isinf(self.epsilon)
 
-    @property
-    def counted(self) -> bool:
-        """Whether the pair counts are released because they are not public."""
-        return self.design.pairs is None and self.private
-
-    @property
-    def matched(self) -> bool:
-        """Whether wins and losses are released, from which the pair counts follow."""
-        return self.design.matched and self.private
-
 
 def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, float], Form]:
     """Return the shares of epsilon of the side releases, and the form of dependence.
@@ -188,7 +178,6 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
         return {}
     m = len(design.items)
     square = ScoreFunction(LOGIT).mean_square
-    least = noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0]
     cells = 1 if design.covariates is None else design.covariates.cells
     request = NoiseRequest(dict.fromkeys(BALANCED, FINE_EPSILON))
     noise = {name: PARTS[name].calibrate(design, request).distribution.variance for name in names}
@@ -199,6 +188,7 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     }
     shared = {PAIR_COUNTS: cells, GROUP_ANSWERS: design.sensitivity.pairs}
     put = {name: factor[name] * noise[name] / shared.get(name, 1) for name in names}
+    least = noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0]
     put[NET] = (0.5 * deviation(least, m)) ** 2
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
@@ -249,9 +239,7 @@ def noises_left(
             sensitivity, request.epsilon, request.delta, share, ties=request.design.davidson
         )
         return tuple(choice.name for choice in choices)
-    # raises an error if this noise does not apply
-    net_noise(sensitivity, noise, share * request.epsilon, request.delta)
-    return (noise,)
+    return (net_noise(sensitivity, noise, share * request.epsilon, request.delta).name,)
 
 
 def plan_fit(request: Request) -> Choice:
@@ -351,7 +339,7 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     method = request.method
     plain = design.covariates is None
     plans = []
-    if request.matched:
+    if design.matched and request.private:
         if not plain or method == "objective" or request.link != LOGIT or design.davidson:
             raise ValueError(
                 "pair_counts='proportional' is for net wins of models without covariates under "
@@ -369,7 +357,12 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     if method != "objective":
         exact = not request.private and request.link != LOGIT
         plans += _of_counts(request, "win matrix" if exact else "net wins")
-        if plain and request.counted and len(design.items) <= MAX_ITEMS_WIN_MATRIX:
+        if (
+            plain
+            and design.pairs is None
+            and request.private
+            and len(design.items) <= MAX_ITEMS_WIN_MATRIX
+        ):
             plans += _of_counts(request, "win matrix")
     private = request.private and design.kind == "private" and request.dependence != "pairs"
     perturbed = private and plain and request.noise in ("auto", "laplace")
@@ -508,7 +501,7 @@ def predicted_error(request: Request, plan: Choice) -> float:
 
     The noise v includes the noise of net wins, of both cells of each pair or of the perturbed
     objective, and the noise of released pair counts. An error in the count of a pair moves the
-    expected wins of its items by its product with F - 1/2 (:func:`_count_error`). All other
+    expected wins of its items by its product with F - 1/2. All other
     releases enter through their shares of epsilon.
     """
     design = request.design
@@ -528,7 +521,13 @@ def predicted_error(request: Request, plan: Choice) -> float:
         if design.unit == "row" and asserted:
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
-    noise += m * _count_error(request, plan) * score.mean_square
+    if design.pairs is None:  # so each pair count has an error
+        error = (
+            2.0 * _cell_variance(request, plan)
+            if plan.mechanism == "win matrix"
+            else _noise(request, plan, PAIR_COUNTS).distribution.variance
+        )
+        noise += m * error * score.mean_square
     variance = sampling + noise
     spread = score.spread**2
     gamma = plan.gamma
@@ -573,12 +572,3 @@ def _cell_variance(request: Request, plan: Choice) -> float:
     cells = _noise(request, plan, WINS)
     step = (0.5 if request.design.ties else 1.0) / cells.fineness
     return float(step**2 * cells.distribution.variance)
-
-
-def _count_error(request: Request, plan: Choice) -> float:
-    """Return the error variance of each pair count; 0 where the counts are public."""
-    if request.design.pairs is not None:
-        return 0.0
-    if plan.mechanism == "win matrix":
-        return 2.0 * _cell_variance(request, plan)
-    return _noise(request, plan, PAIR_COUNTS).distribution.variance

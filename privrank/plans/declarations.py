@@ -442,8 +442,9 @@ def declared_pairs(
     """
     m = len(labels)
     if pair_counts is None or isinstance(pair_counts, str):
-        choice = "release" if pair_counts is None else pair_counts
-        checks.check_choice("pair_counts", choice, PairCountChoice)
+        choice = checks.check_choice(
+            "pair_counts", "release" if pair_counts is None else pair_counts, PairCountChoice
+        )
         if m > MAX_ITEMS_COMPLETE:
             raise ValueError(
                 f"pair_counts must be declared as a table for more than {MAX_ITEMS_COMPLETE} "

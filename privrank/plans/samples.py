@@ -419,8 +419,20 @@ def comparison_of(method: str, sample: Sample) -> Comparison:
     For the same respondents the null hypothesis is that their two answers are exchangeable, which
     can be wrong where both samples have one distribution.
     """
-    squared = method in ("chi-square", "sigmoid")
-    comparison = _chi_square(sample) if squared else _distance(method, sample)
+    if method in ("chi-square", "sigmoid"):
+        two = len(sample.groups) == 2
+        sensitivity = chi_square_sensitivity(np.array(sample.sizes))
+        comparison = Comparison(
+            "chi-square",
+            "chi-square",
+            "pairs",
+            sensitivity,
+            blind_to=("more noise",) if two else ("large groups",),
+            consistent=None,
+            effect=sensitivity if two else None,
+        )
+    else:
+        comparison = _distance(method, sample)
     if not sample.paired:
         return comparison
     return replace(
@@ -535,21 +547,6 @@ def _distance(method: str, sample: Sample) -> Comparison:
     if statistic == "tv" and many:
         return replace(_unproved("tv", "cells", 1.0, sample), effect=effect, distance=distance)
     return _unproved(statistic, "groups", 1.0, sample)
-
-
-def _chi_square(sample: Sample) -> Comparison:
-    """Return the largest chi-square statistic of two groups."""
-    sensitivity = chi_square_sensitivity(np.array(sample.sizes))
-    two = len(sample.sizes) == 2
-    return Comparison(
-        "chi-square",
-        "chi-square",
-        "pairs",
-        sensitivity,
-        blind_to=("more noise",) if two else ("large groups",),
-        consistent=None,
-        effect=sensitivity if two else None,
-    )
 
 
 _LARGEST_ZERO_SUM = 100
@@ -767,8 +764,7 @@ def plan_comparison(
 
 def _scale(comparison: Comparison, epsilon: float) -> float:
     """Return the scale of the noise that is smoothed over; a bit is drawn without."""
-    smoothed = comparison.decision is None
-    return smoothing_scale(comparison.sensitivity, epsilon) if smoothed else 0.0
+    return smoothing_scale(comparison.sensitivity, epsilon) if comparison.decision is None else 0.0
 
 
 def check_scale(release: Release, comparison: Comparison) -> None:
