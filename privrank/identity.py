@@ -51,13 +51,6 @@ _H1 = {
 }
 
 
-def _against(null: NullModel, alternative: str) -> str:
-    """Return the alternative hypothesis in words."""
-    if alternative == "two-sided" and null.words.startswith("all "):
-        return "some are more likely than others."
-    return _H1[alternative]
-
-
 class IdentityTest:
     """Test that rankings (or choices) follow a specified distribution.
 
@@ -177,8 +170,9 @@ class IdentityTest:
         # ClosenessTest
         self._two = None
         if null_nobs is not None:
-            answers = against_answers(self._encoded, self._null, null_nobs, null_noise)
-            self._two = ClosenessTest(answers, None)
+            self._two = ClosenessTest(
+                against_answers(self._encoded, self._null, null_nobs, null_noise), None
+            )
         elif null_noise is not None:
             raise ValueError(
                 "null_noise is the noise in the counts behind null, so it needs their sum, "
@@ -352,7 +346,17 @@ class IdentityTest:
         sample = self._encoded.sample
         null = self._null
         if self._two is not None:
-            _check_two(method, sample, alternative, tolerance, draws)
+            known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
+            if method not in known:
+                raise ValueError(
+                    f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which "
+                    f"compares two samples of {sample.kind}, got {method!r}."
+                )
+            if (alternative, tolerance, draws) != ("two-sided", None, None):
+                raise ValueError(
+                    "alternative, tolerance and draws are for a null that is known exactly. Omit "
+                    "them with null_nobs."
+                )
             how: dict[str, Any] = {
                 "method": method,
                 "effect_epsilon": effect_epsilon,
@@ -420,21 +424,6 @@ class IdentityTest:
         check_release(release)
         record = read_null(null, release.sample).to_record()
         return infer_identity(release, null=record, alpha=alpha, draws=draws)
-
-
-def _check_two(method: str, sample: Sample, *others: object) -> None:
-    """Refuse arguments that do not apply to a null estimated from answers."""
-    known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
-    if method not in known:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which compares "
-            f"two samples of {sample.kind}, got {method!r}."
-        )
-    if others != ("two-sided", None, None):
-        raise ValueError(
-            "alternative, tolerance and draws are for a null that is known exactly. Omit them with "
-            "null_nobs."
-        )
 
 
 def identity_statistic(
@@ -550,13 +539,16 @@ def infer_identity(
     query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, but it is of another model.")
+    against = _H1[settings.get("alternative", "two-sided")]
+    if "alternative" not in settings and model.words.startswith("all "):
+        against = "some are more likely than others."
     return read_test(
         distribution,
         release=release,
         test="IdentityTest",
         method=plan.method,
         alpha=checks.check_alpha(alpha),
-        hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
+        hypotheses=(model.words, against),
         draws=wanted_draws(draws, sample),
         simulation=found,
         notes=against_null(release),

@@ -429,10 +429,8 @@ class Power(ABC):
     def _range(self, name: str, at: DesignPoint) -> tuple[float, float, float]:
         """Return the start and the range of the search for a number."""
         if name == "epsilon":
-            ends = (
-                (checks.SMALLEST_EPSILON, LARGEST_EPSILON) if self._local else (SMALLEST, LARGEST)
-            )
-            return 1.0, *ends
+            least = checks.SMALLEST_EPSILON if self._local else SMALLEST
+            return 1.0, least, LARGEST_EPSILON if self._local else LARGEST
         if name != "nobs":
             return self._effect_range(at)
         if at.effect == 0:

@@ -163,24 +163,19 @@ class ComparisonPower(Power):
         Returns None if the comparisons do not connect all items, because a fit refuses them.
         """
         if plan is None:
-            return self._reported(at, worths, public_generator("survey", number))
+            # local reports, each about one pair
+            rng = public_generator("survey", number)
+            protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
+            felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
+            ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
+            try:
+                return release_wins(protocol.tally(protocol.simulate(ranks, rng)), "power")
+            except ValueError:  # a few reports may not connect all items, or may contain only ties
+                return None
         answers = np.full(at.nobs, self.max_rows)
         facts = self._facts(at.nobs, at.epsilon)
         encoded = simulated_counts(facts, worths, answers, number, self._tie_parameter)
         return None if encoded is None else simulated_release(encoded, plan, number)
-
-    def _reported(
-        self, at: DesignPoint, worths: FloatArray, rng: np.random.Generator
-    ) -> Release | None:
-        """Return the release of a survey of local reports, each about one pair."""
-        protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
-        felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
-        ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
-        tally = protocol.tally(protocol.simulate(ranks, rng))
-        try:
-            return release_wins(tally, "power")
-        except ValueError:  # a few reports may not connect all items, or may contain only ties
-            return None
 
 
 def simulated_release(encoded: Encoded, plan: Plan, number: int) -> Release:

@@ -29,7 +29,7 @@ from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
 
 Loss = Literal["excess", "width"]
@@ -212,9 +212,13 @@ class AggregationPower(Power):
             return float((limits["upper"] - limits["lower"]).mean())
         # excess: expected fraction of pairs against the released order, minus the best order's;
         # exact given the order, as Mallows pair probabilities have a closed form
-        pairs = _ahead(model)
-        at_random = 0.25 * m * (m - 1)
-        lost = at_random if release is None else weight_against(release.parts[ORDER].values, pairs)
+        by_gap = np.array([0.5, *(pair_probability(gap, model.theta) for gap in range(1, m))])
+        gap = np.arange(m) - np.arange(m)[:, None]
+        # probabilities that the row is ranked before the column, 1/2 on the diagonal
+        pairs = np.where(gap >= 0, by_gap[np.abs(gap)], 1.0 - by_gap[np.abs(gap)])
+        lost = 0.25 * m * (m - 1)  # at random
+        if release is not None:
+            lost = weight_against(release.parts[ORDER].values, pairs)
         return (lost - weight_against(np.arange(m), pairs)) / math.comb(m, 2)
 
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
@@ -240,14 +244,6 @@ class AggregationPower(Power):
 
     def _shown(self, effect: float) -> float:
         return math.exp(-effect)
-
-
-def _ahead(model: Mallows) -> FloatArray:
-    """Return the probabilities that the row is ranked before the column, 1/2 on the diagonal."""
-    m = len(model.items)
-    by_gap = np.array([0.5, *(pair_probability(gap, model.theta) for gap in range(1, m))])
-    gap = np.arange(m) - np.arange(m)[:, None]
-    return np.asarray(np.where(gap >= 0, by_gap[np.abs(gap)], 1.0 - by_gap[np.abs(gap)]))
 
 
 def _released(

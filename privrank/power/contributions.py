@@ -150,8 +150,7 @@ def contribution_tradeoff(
             fits = (design, plan), (exact, _plan(exact, math.inf))
             one = partial(_errors, fits, true, number)
             rows[bound][2:] = _of_bound(in_processes(one, surveys, f"max_rows {bound}", n_jobs))
-    table = pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS)
-    return table.rename_axis("max_rows")
+    return pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS).rename_axis("max_rows")
 
 
 def _plan(design: Design, epsilon: float) -> Plan:

@@ -24,7 +24,7 @@ from privrank.hypotheses.effects import (
     curve_of,
     least_errors,
 )
-from privrank.hypotheses.nulls import Null, RandomBit, Statistic, usual_draws
+from privrank.hypotheses.nulls import RandomBit, Statistic, usual_draws
 from privrank.hypotheses.simulation import rejection_at_level
 from privrank.identity import IdentityMethod
 from privrank.identity import identity_statistic as ask_identity
@@ -154,27 +154,20 @@ class OneSamplePower(TestPower):
             null = query.null(draws)
         reject = rejection_at_level(query, noise, null, at.alpha)
         power, error = curve_of(query, reject, against, self.n_jobs).at(at.effect, replicates)
-        return power, math.hypot(error, _error_of_threshold(null, at.alpha, power))
+        if null is not None and null.draws is not None:
+            # draws of the null distribution add at most the standard error of the level at the
+            # threshold, which noise reduces, times the slope of the power as a function of the
+            # level: for normal statistics the ratio of densities at the quantiles of both
+            level = math.sqrt(at.alpha * (1.0 - at.alpha) / null.draws)
+            q, z = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, at.alpha))
+            error = math.hypot(error, level * math.exp(0.5 * (z * z - q * q)))
+        return power, error
 
     @property
     def _searched(self) -> tuple[float, float]:
         sample = self._against(10).sample
         m = len(sample.items)
         return 2.0, _CHOICES if sample.kind == "choices" else max(_WORK // (m * (m + 200)), 1000)
-
-
-def _error_of_threshold(null: Null | None, alpha: float, power: float) -> float:
-    """Return an upper bound of the standard error of the power due to draws of the null.
-
-    This is the standard error of the level at the threshold, which noise reduces, times the slope
-    of the power as a function of the level. For normal statistics the slope is the ratio of the
-    densities at the quantiles of the power and of the level.
-    """
-    if null is None or null.draws is None:
-        return 0.0
-    level = math.sqrt(alpha * (1.0 - alpha) / null.draws)
-    at, of = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, alpha))
-    return level * math.exp(0.5 * (of * of - at * at))
 
 
 @dataclass(frozen=True)
