@@ -13,8 +13,8 @@ import pandas as pd
 
 from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
+from privrank.hypotheses.effects import RejectionProbability
 from privrank.hypotheses.nulls import Order
-from privrank.hypotheses.simulation import RejectionProbability
 from privrank.mechanisms.closeness import (
     permuted,
     public_quantiles,

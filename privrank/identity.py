@@ -210,8 +210,8 @@ class IdentityTest:
         0.266
         """
         about_null = {n: arguments.pop(n) for n in ("null_nobs", "null_noise") if n in arguments}
-        known = null_categories(null)
-        return cls(sample_of_formula(formula, data, arguments, known=known), null, **about_null)
+        sample = sample_of_formula(formula, data, arguments, known=null_categories(null))
+        return cls(sample, null, **about_null)
 
     @classmethod
     def from_counts(

@@ -91,11 +91,6 @@ _WEIGHTS = {
 _FEW = 10
 """Observations per category from which cells are treated as normal."""
 
-_UNEQUAL = 4
-"""Largest ratio of sizes for which permuted kernel distances spread as widely as sample ones."""
-
-_HALF_NORMAL = 0.25 * (1.0 - 2.0 / math.pi)
-
 
 def interval_from(
     noisy: int,
@@ -335,11 +330,11 @@ class Distance:
         high = noisy + u
         if second is not None and self.categories is None:
             above = noisy - second
-            unequal = max(self.sizes) > _UNEQUAL * min(self.sizes)
-            low = min(low, above) if unequal else above
+            # up to a ratio of 4, permuted kernel distances spread as widely as sample ones
+            low = min(low, above) if max(self.sizes) > 4 * min(self.sizes) else above
         elif second is not None and self.categories is not None:
             unequal = self.sizes[0] != self.sizes[1] or self.categories == 2
-            variance = s / 4.0 if unequal else _HALF_NORMAL * s
+            variance = s / 4.0 if unequal else 0.25 * (1.0 - 2.0 / math.pi) * s
             low = noisy - second - _quantile(alpha / 2.0, math.sqrt(variance), b, 2)
             if self.categories * _FEW <= min(self.sizes):
                 # P(noise > b log(5 / alpha)) = alpha / 10, the rest of the 0.5 alpha of this side
@@ -529,8 +524,8 @@ def shared_ranks(values: FloatArray) -> IntArray:
     Two estimates differ if their difference exceeds 1e-8 times their range, or times 1 if the range
     is smaller. The numerical error of solvers and sums is below this tolerance.
     """
-    ahead = values > values[:, None] + TIED * max(1.0, float(np.ptp(values)))
-    return np.asarray(1 + ahead.sum(axis=1))
+    apart = TIED * max(1.0, float(np.ptp(values)))
+    return np.asarray(1 + (values > values[:, None] + apart).sum(axis=1))
 
 
 def rank_sets(

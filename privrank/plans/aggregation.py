@@ -211,8 +211,9 @@ def _plan_published(
         rho = 0.5 * q * (steps / scale) ** 2 + 0.5 * epsilons.get(FALLBACK, 0.0) ** 2
     parts = {name: PartPlan(noise, steps, epsilons[name]) for name, noise in noises.items()}
     parts[ORDER] = PartPlan(None, 0, total)
-    rule = "KwikSort with a random rest" if hay else "KwikSort"
-    return plan_of(rule, epsilon, delta, parts, settings, rho)
+    return plan_of(
+        "KwikSort with a random rest" if hay else "KwikSort", epsilon, delta, parts, settings, rho
+    )
 
 
 def hay_cap(m: int) -> int:
@@ -428,8 +429,9 @@ def predicted_excess(release: Release) -> float | None:
     assert isinstance(
         part.distribution, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
     )
-    variance = difference_variance(part.distribution, len(sample.items), pairs)
-    return excess_of(part.step**2 * variance, sample)
+    return excess_of(
+        part.step**2 * difference_variance(part.distribution, len(sample.items), pairs), sample
+    )
 
 
 def cautions(release: Release) -> tuple[str, ...]:

@@ -158,8 +158,9 @@ def choose_form(
     # the deviation of net wins under the best distribution
     if design.matched:
         whole = pure_epsilon(epsilon, delta)
-        sides = side_choices(design.sensitivity, whole, ties=bool(design.ties))
-        least = side_deviation(sides[0], design)
+        least = side_deviation(
+            side_choices(design.sensitivity, whole, ties=bool(design.ties))[0], design
+        )
     else:
         least = deviation(noise_choices(design.sensitivity, epsilon, delta)[0], len(design.items))
     costs = [_cost(design, epsilon, least, taken, *candidate) for candidate in candidates]
@@ -200,8 +201,9 @@ def _cost(
             groups = float((answers.sum() / answers[answers > 0]).mean())
         noise = groups * noise
         side = FARTHER * groups * side
-        known = _half_width(TYPICAL_EFFECT, side, noise, n)
-        return min(known, _half_width(float(rows), 0.0, noise, n))
+        return min(
+            _half_width(TYPICAL_EFFECT, side, noise, n), _half_width(float(rows), 0.0, noise, n)
+        )
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
     # probability that a respondent has both of two answers that can agree
     both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if sensitivity.distinct else pairs**2)

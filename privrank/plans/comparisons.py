@@ -355,8 +355,9 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
             "method='counts' or leave it at 'auto'."
         )
     if method != "objective":
-        exact = not request.private and request.link != LOGIT
-        plans += _of_counts(request, "win matrix" if exact else "net wins")
+        plans += _of_counts(
+            request, "net wins" if request.private or request.link == LOGIT else "win matrix"
+        )
         if (
             plain
             and design.pairs is None
@@ -397,14 +398,14 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
             f"{len(request.design.items)}: use ties=True, which counts a tie as half a win to "
             f"each, or fewer items."
         )
-    sensitivity = request.design.sensitivity
-    plans = _of_counts(request, "net wins")
-    for place, plan in enumerate(plans):
-        if not ties_left(sensitivity, plan.noise):
-            plans[place] = replace(
-                plan, shares={name: share for name, share in plan.shares.items() if name != TIES}
-            )
-    return tuple(plans)
+    return tuple(
+        plan
+        if ties_left(request.design.sensitivity, plan.noise)
+        else replace(
+            plan, shares={name: share for name, share in plan.shares.items() if name != TIES}
+        )
+        for plan in _of_counts(request, "net wins")
+    )
 
 
 def _of_counts(request: Request, mechanism: Mechanism, *more: str) -> list[Choice]:
@@ -455,8 +456,10 @@ def _objective_noise(request: Request, plan: Choice) -> float:
 
 def _score(plan: Choice) -> ScoreFunction:
     """Return how the scores of a private plan depend on the worths."""
-    objective = plan.mechanism == "objective perturbation"
-    return ScoreFunction(plan.link, objective and loss_bounds(plan.link).answers_curve)
+    return ScoreFunction(
+        plan.link,
+        plan.mechanism == "objective perturbation" and loss_bounds(plan.link).answers_curve,
+    )
 
 
 def _objective_ridge(request: Request, plan: Choice) -> float:
@@ -477,8 +480,7 @@ def _objective_ridge(request: Request, plan: Choice) -> float:
     def risk(log_gamma: float) -> float:
         gamma = math.exp(log_gamma)
         lam = min(_objective_noise(request, replace(plan, gamma=gamma)), 1e50)
-        shrinkage = gamma**2 * score.spread**2
-        return (sampling + 2.0 * lam**2 + shrinkage) / (information + gamma) ** 2
+        return (sampling + 2.0 * lam**2 + gamma**2 * score.spread**2) / (information + gamma) ** 2
 
     best = minimize_scalar(
         risk, bounds=(math.log(0.1 / share), math.log(1e4 / share)), method="bounded"
@@ -517,8 +519,7 @@ def predicted_error(request: Request, plan: Choice) -> float:
         noise = 0.5 * m * _cell_variance(request, plan)
     else:
         noise = _net_variance(request, plan, score)
-        asserted = design.pairs is not None and design.pairs.origin in ASSERTED
-        if design.unit == "row" and asserted:
+        if design.unit == "row" and design.pairs is not None and design.pairs.origin in ASSERTED:
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
     if design.pairs is None:  # so each pair count has an error

@@ -384,13 +384,6 @@ MIN_ITEMS_MATCHED = 4
 """With fewer items there are about as many items as pairs."""
 
 
-MIN_COUNT = 1e-6
-
-
-MAX_COUNT = 1e15
-"""Declared comparisons of a pair, which may be expected ones."""
-
-
 def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
     """Return the treatment of rows beyond the bounds; refuse a draw that cannot stay secret."""
     chosen: Excess = checks.check_choice("excess", excess, Excess)
@@ -486,7 +479,8 @@ def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
     low = np.minimum(first, second)
     high = np.maximum(first, second)
     cells = low * len(labels) + high
-    valid = (low >= 0) & (low < high) & (count >= MIN_COUNT) & (count <= MAX_COUNT)
+    # counts may be expected ones
+    valid = (low >= 0) & (low < high) & (count >= 1e-6) & (count <= 1e15)
     if not (len(count) and valid.all() and len(np.unique(cells)) == len(cells)):
         raise ValueError(f"{rule}.")
     order = np.argsort(cells)

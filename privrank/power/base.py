@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_origin, get_
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.effects import check_power
-from privrank.hypotheses.simulation import Search, least_number
+from privrank.hypotheses.effects import Search, check_power, least_number
 from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util import checks
 from privrank.util.arrays import immutable

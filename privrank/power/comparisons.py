@@ -21,8 +21,8 @@ from privrank.bradley_terry.paircounts import groups_of
 from privrank.bradley_terry.scoretests import pvalues
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
+from privrank.hypotheses.effects import mean_of
 from privrank.hypotheses.nulls import public_generator
-from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
 from privrank.local.protocols_orders import Comparisons
 from privrank.mechanisms.comparisons import release_comparisons
@@ -168,8 +168,9 @@ class ComparisonPower(Power):
             protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
             felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
             ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
+            tally = protocol.tally(protocol.simulate(ranks, rng))
             try:
-                return release_wins(protocol.tally(protocol.simulate(ranks, rng)), "power")
+                return release_wins(tally, "power")
             except ValueError:  # a few reports may not connect all items, or may contain only ties
                 return None
         answers = np.full(at.nobs, self.max_rows)
@@ -300,15 +301,6 @@ def spread_worths(worths: object, some: int) -> FloatArray:
     return values
 
 
-Aim = Literal["separated", "right"]
-
-MAX_CONTRAST = 6.0
-"""Largest difference of two worths in a search: a preference probability of 0.9975."""
-
-MAX_GAP = 4.0
-"""Largest gap in a search."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class BTLPower(ComparisonPower):
     """Power and sample size for PrivateBTL.
@@ -415,11 +407,11 @@ class BTLPower(ComparisonPower):
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit detects the difference of the first two items."""
         table = display(release.design)
-        contrast = table[:1] - table[1:2]
-        return bool(pvalues(btl.infer(release)._inference(), contrast)[0] <= alpha)
+        inference = btl.infer(release)._inference()
+        return bool(pvalues(inference, table[:1] - table[1:2])[0] <= alpha)
 
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
-        return 0.5, 1e-3, MAX_CONTRAST
+        return 0.5, 1e-3, 6.0  # a preference probability of 0.9975
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -467,7 +459,7 @@ class TopKPower(ComparisonPower):
     target: Target = "auto"
     ties: bool = False
     worths: Sequence[float] | None = None
-    aim: Aim = "separated"
+    aim: Literal["separated", "right"] = "separated"
 
     _named = "gap"
     caption = "Top {k} {aim}"
@@ -519,4 +511,4 @@ class TopKPower(ComparisonPower):
         return right and (self.aim == "right" or result.pvalue <= alpha)
 
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
-        return 0.3, 1e-3, MAX_GAP
+        return 0.3, 1e-3, 4.0

@@ -15,9 +15,8 @@ from privrank.consensus.orders import weight_against
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
-from privrank.hypotheses.effects import least_errors
+from privrank.hypotheses.effects import least_errors, mean_of
 from privrank.hypotheses.nulls import public_generator
-from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import SubRanking
@@ -32,7 +31,6 @@ from privrank.release.survey import Sample
 from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
 
-Loss = Literal["excess", "width"]
 Method = Literal[
     "auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"
 ]
@@ -100,7 +98,7 @@ class AggregationPower(Power):
     """
 
     items: int | Sequence[str] = field(kw_only=False)
-    loss: Loss = "excess"
+    loss: Literal["excess", "width"] = "excess"
     method: Method = "auto"
     releases: Releases = "auto"
     mode: Mode = "central"

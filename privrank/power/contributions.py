@@ -24,8 +24,6 @@ from privrank.util.workers import in_processes
 
 BOUNDS = (1, 2, 5, 10, 20, 50)
 
-MAX_ROWS = 2**31
-
 MAX_SIMULATED = 2**24
 """Largest size of a simulated survey: a number for each respondent and item, or row."""
 
@@ -195,7 +193,7 @@ def _check_bounds(bounds: object) -> tuple[int, ...]:
     several = checks.as_list(bounds)
     if not several:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(checks.check_count("bounds", bound, high=MAX_ROWS) for bound in several)
+    cuts = tuple(checks.check_count("bounds", bound, high=2**31) for bound in several)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts

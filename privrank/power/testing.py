@@ -23,9 +23,9 @@ from privrank.hypotheses.effects import (
     curve_between,
     curve_of,
     least_errors,
+    rejection_at_level,
 )
 from privrank.hypotheses.nulls import RandomBit, Statistic, usual_draws
-from privrank.hypotheses.simulation import rejection_at_level
 from privrank.identity import IdentityMethod
 from privrank.identity import identity_statistic as ask_identity
 from privrank.local.protocols_orders import PairBits

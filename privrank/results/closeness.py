@@ -10,9 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
+from privrank.hypotheses.effects import (
+    DetectableEffect,
+    RejectionProbability,
+    check_power,
+    detectable_between,
+)
 from privrank.hypotheses.interval import THRESHOLD_LEVEL, contrasts, half_widths, zero_rule
-from privrank.hypotheses.simulation import RejectionProbability
 from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.simulation import MIN_EFFECT, Curve, Search, least_number
+from privrank.hypotheses.effects import MIN_EFFECT, Curve, Search, least_number
 from privrank.results.claims import CLAIMS
 
 
@@ -21,7 +21,7 @@ def test_the_error_of_an_effect_is_that_of_its_simulation(monkeypatch):
     found = []
     for turn in range(30):
         monkeypatch.setattr(
-            "privrank.hypotheses.simulation.public_generator",
+            "privrank.hypotheses.effects.public_generator",
             lambda label, number, turn=turn: np.random.default_rng([turn, number]),
         )
         search = Search(probit_curve().at, 0.6, MIN_EFFECT * 0.5, 2.0, 100)
