@@ -35,7 +35,6 @@ UniformityMethod = Literal[
     "auto", "borda", "laplace", "two-sample", "mallows", "omnibus", OfBits, "tv"
 ]
 
-Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
 
 
@@ -395,7 +394,7 @@ class UniformityTest:
 
 def uniformity_statistic(
     method: str, sample: Sample, *, xi: float, alpha: float, tolerance: float | None
-) -> tuple[Asked, dict[str, float]]:
+) -> tuple[Statistic | RandomBit, dict[str, float]]:
     """Return the statistic that a method releases, and its public constants.
 
     Arguments are the pure budget `xi`, the level of one-bit methods, and the distance at which a
@@ -424,7 +423,7 @@ def uniformity_statistic(
 
 def statistic_or_bit(
     method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
-) -> Asked:
+) -> Statistic | RandomBit:
     """Return the statistic of a method at a pure budget `xi`."""
     n = sample.nobs
     m = len(sample.items)

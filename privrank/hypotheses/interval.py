@@ -59,7 +59,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from privrank.hypotheses.nulls import Probabilities, binomial_weights
 from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
@@ -87,9 +87,6 @@ _WEIGHTS = {
     2: np.exp(-np.abs(_LAPLACE)) * (1.0 + np.abs(_LAPLACE)),
 }
 """Densities, up to a factor, of one Laplace variable and of the sum of two."""
-
-_FEW = 10
-"""Observations per category from which cells are treated as normal."""
 
 
 def interval_from(
@@ -336,7 +333,7 @@ class Distance:
             unequal = self.sizes[0] != self.sizes[1] or self.categories == 2
             variance = s / 4.0 if unequal else 0.25 * (1.0 - 2.0 / math.pi) * s
             low = noisy - second - _quantile(alpha / 2.0, math.sqrt(variance), b, 2)
-            if self.categories * _FEW <= min(self.sizes):
+            if self.categories * 10 <= min(self.sizes):  # cells are treated as normal
                 # P(noise > b log(5 / alpha)) = alpha / 10, the rest of the 0.5 alpha of this side
                 least = second - b * math.log(5.0 / alpha)
                 shifted = noisy + _quantile(0.4 * alpha, math.sqrt(s / 4.0), b, 1)
@@ -375,7 +372,6 @@ def _concentrated(level: float, scale: float, b: float) -> float:
 @lru_cache(maxsize=256)
 def _quantile(level: float, sd: float, b: float, number: int) -> float:
     """Return d with P(sd W + b (sum of Laplace variables) >= d) = level."""
-    from scipy.special import ndtr
 
     def short(d: float) -> bool:
         return _mean(lambda y: np.asarray(ndtr((y - d) / sd)), b, number) > level
@@ -397,8 +393,6 @@ def first_beyond(
 
 def _unbiased(mean: float, null_mean: float) -> float:
     """Return the theta with m(theta) = `mean`, where m(0) = `null_mean`; 0 if mean is below it."""
-    from scipy.special import ndtr
-
     if mean <= max(null_mean, 0.0):
         return 0.0
     if null_mean <= 0:

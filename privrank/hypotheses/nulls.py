@@ -156,8 +156,12 @@ def null_draws(
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     stored = _MEMORY[label] if label in _MEMORY else _read(label)
     if len(stored) < draws:
-        fresh = _draw_blocks(name, sizes, draw, range(len(stored) // BLOCK, -(-draws // BLOCK)))
-        stored = np.concatenate((stored, fresh)) if len(stored) else fresh
+        # on several cores if this takes long, with a progress bar
+        blocks = range(len(stored) // BLOCK, -(-draws // BLOCK))
+        fresh = in_processes(
+            partial(_block, name, sizes, draw), blocks, f"null table of the {name}"
+        )
+        stored = np.concatenate((stored, *fresh) if len(stored) else fresh)
         _write(label, stored)
     _MEMORY[label] = stored
     return stored[:draws]
@@ -168,16 +172,8 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
     return np.array([draw(rng) for _ in range(BLOCK)], dtype=np.int64)
 
 
-def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
-    """Draw the blocks, on several cores if this takes long, with a progress bar."""
-    return np.concatenate(
-        in_processes(partial(_block, name, sizes, draw), numbers, f"null table of the {name}")
-    )
-
-
 def _folder() -> Path:
-    named = os.environ.get("PRIVRANK_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "privrank"
+    return Path(os.environ.get("PRIVRANK_CACHE") or Path.home() / ".cache" / "privrank")
 
 
 def _read(label: str) -> IntArray:

@@ -496,8 +496,9 @@ def noisy_quantiles(
 
     def exceeded(size: FloatArray) -> NDArray[np.bool_]:
         waves = np.sin(np.outer(size * step, k)) / k
-        outside = 1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
-        return np.asarray(outside > level)
+        return np.asarray(
+            1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1) > level
+        )
 
     _, high = bisect(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
     return np.asarray(np.interp(sds, known, high))

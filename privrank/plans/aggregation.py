@@ -193,7 +193,8 @@ def _plan_published(
             "exponential mechanism", epsilon, delta, {ORDER: PartPlan(None, 0, xi)}, settings
         )
     hay = method == "kwiksort-hay"
-    settings["cap"] = q = hay_cap(m) if hay else sort_cap(m)
+    # for Hay et al. (m - 1) log2 m, rounded up, at most all pairs
+    settings["cap"] = q = min(pairs, math.ceil((m - 1) * math.log2(m))) if hay else sort_cap(m)
     # a sort with a cap of all pairs always ends and needs no fallback
     shares = {} if hay or q == pairs else {FALLBACK: FALLBACK_SHARE}
     # the smaller noise; Gaussian noise uses all of delta, so its epsilon is not increased
@@ -214,11 +215,6 @@ def _plan_published(
     return plan_of(
         "KwikSort with a random rest" if hay else "KwikSort", epsilon, delta, parts, settings, rho
     )
-
-
-def hay_cap(m: int) -> int:
-    """Return the cap of Hay et al.: (m - 1) log2 m, rounded up, at most all pairs."""
-    return min(m * (m - 1) // 2, math.ceil((m - 1) * math.log2(m)))
 
 
 AggregationMethod = Literal[
@@ -248,9 +244,6 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 MIN_SHARE = 0.05
 LARGEST_SHARE = 0.50
 """Bounds of the share of the Kemeny score, if it is requested."""
-
-LARGEST_EXCESS = 0.01
-"""Predicted excess of disagreements, as a share of all pairs, above which a fit warns."""
 
 
 def plan_aggregation(
@@ -456,7 +449,7 @@ def cautions(release: Release) -> tuple[str, ...]:
             f"method can find the order of {m} items."
         )
     excess = predicted_excess(release)
-    if excess is not None and excess > LARGEST_EXCESS:
+    if excess is not None and excess > 0.01:
         notes.append(
             f"The consensus may disagree with the rankings on {min(excess, 0.5):.1%} more of all "
             f"pairs than the best possible order. Use more {release.sample.unit}s or a larger "

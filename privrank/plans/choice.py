@@ -512,14 +512,6 @@ _FIRST = 10
 """Releases that are simulated, and how many of them decide where all of these agree."""
 
 
-_CLEAR = 12.0
-"""Comparisons of an item over the standard deviation of their noise that leave no doubt."""
-
-
-_RARE = 0.05
-"""Probability of identifying less than half of the worths above which a fit warns."""
-
-
 def check_will_identify(design: Design, plan: Plan, *, allowed: bool) -> None:
     """Refuse a fit that will probably leave most worths unidentified; warn where it may.
 
@@ -530,7 +522,7 @@ def check_will_identify(design: Design, plan: Plan, *, allowed: bool) -> None:
         that is `allowed`.
     """
     failing = probably_unidentified(design, plan)
-    if failing <= _RARE:
+    if failing <= 0.05:
         return
     if failing <= 0.5 or allowed:
         warn(
@@ -572,7 +564,8 @@ def probably_unidentified(design: Design, plan: Plan) -> float:
         return 0.0
     expected = design.nominal_total / design.sensitivity.pairs
     noise = variance if design.matched else (m - 1) * variance
-    if (m - 1) * expected > _CLEAR * math.sqrt(noise + (m - 1) * expected):
+    # 12 standard deviations of the noise of an item's comparisons leave no doubt
+    if (m - 1) * expected > 12.0 * math.sqrt(noise + (m - 1) * expected):
         return 0.0
     rng = public_generator("identified", m)
     failed = np.zeros(_DRAWS, dtype=bool)

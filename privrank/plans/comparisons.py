@@ -249,8 +249,8 @@ def plan_fit(request: Request) -> Choice:
 
 def _releasing(request: Request, plans: tuple[Choice, ...]) -> Choice:
     """Return the first plan that releases every part to which the caller gives a share."""
-    given = dict(request.shares or {}) if math.isfinite(request.epsilon) else {}
-    parts = {name for name, share in given.items() if share > 0}
+    given = (request.shares or {}).items() if request.private else ()
+    parts = {name for name, share in given if share > 0}
     plan = next((plan for plan in plans if parts <= plan.shares.keys()), None)
     if plan is None:
         names = ", ".join(map(repr, sorted(parts - plans[0].shares.keys())))
@@ -312,15 +312,17 @@ def _plan_rates(request: Request) -> Choice:
         return split  # not available for wins and losses
     sides = _of_counts(request, "wins and losses")[0]
     score = ScoreFunction(LOGIT)
-    most = SPLIT_NOISE * _net_variance(request, sides, score)
-    less = _net_variance(request, split, score) <= most
+    less = _net_variance(request, split, score) <= SPLIT_NOISE * _net_variance(
+        request, sides, score
+    )
     return split if less and _counts_stand_out(request, split) else sides
 
 
 def _counts_stand_out(request: Request, plan: Choice) -> bool:
     """Return whether released comparisons of items are expected to exceed their noise clearly."""
-    compared = 2.0 * request.design.nominal_total / len(request.design.items)
-    return math.sqrt(_item_error(request, plan)) <= MAX_ERROR * compared
+    return math.sqrt(_item_error(request, plan)) <= MAX_ERROR * (
+        2.0 * request.design.nominal_total / len(request.design.items)
+    )
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:
@@ -555,8 +557,9 @@ def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float
 
 def _noise(request: Request, plan: Choice, name: str) -> PartNoise:
     """Return the noise that a part will have."""
-    shares = noise_request(request.design, plan, request.epsilon, request.delta)
-    return PARTS[name].calibrate(request.design, shares)
+    return PARTS[name].calibrate(
+        request.design, noise_request(request.design, plan, request.epsilon, request.delta)
+    )
 
 
 def _item_error(request: Request, plan: Choice) -> float:

@@ -526,11 +526,10 @@ def _distance(method: str, sample: Sample) -> Comparison:
     sensitivity = mean_sensitivity(sizes, diameter)
     distance = effect = None
     if two:
-        categories = len(sample.items) if statistic == "tv" else None
         distance = Distance(
             (sample.sizes[0], sample.sizes[1]),
             diameter,
-            categories,
+            len(sample.items) if statistic == "tv" else None,
             exact=statistic != "kendall",
         )
         effect = sensitivity
@@ -668,25 +667,6 @@ def smoothing_scale(sensitivity: float, epsilon: float) -> float:
     return SMOOTHING * SLACK * sensitivity / epsilon
 
 
-def check_gram(rankings: int, items: int) -> None:
-    """Refuse, given public numbers, a kernel matrix that would be too large."""
-    if rankings > LARGEST_GRAM and items > MAX_FEATURED:
-        raise ValueError(
-            f"kernel tests of more than {MAX_FEATURED} items compare all pairs of rankings, of at "
-            f"most {LARGEST_GRAM:,} in all, and these are {rankings:,}: test a random sample of "
-            f"the respondents."
-        )
-
-
-def check_deal(total: int) -> None:
-    """Refuse more respondents than can be permuted; their number is public."""
-    if total >= LARGEST_DEAL:
-        raise ValueError(
-            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {total:,}: compare "
-            f"a random sample of them."
-        )
-
-
 def plan_comparison(
     sample: Sample,
     comparison: Comparison,
@@ -756,9 +736,18 @@ def plan_comparison(
             settings[THRESHOLD_LEVEL] = alpha
     if DETAILS in shares or (free and not (sample.private_labels or sample.paired)):
         parts |= plan_details(sample, shares.get(DETAILS, math.inf))
-    if sample.kind == "rankings":
-        check_gram((1 + sample.paired) * sample.nobs, len(sample.items))
-    check_deal(sample.nobs)
+    rankings = (1 + sample.paired) * sample.nobs if sample.kind == "rankings" else 0
+    if rankings > LARGEST_GRAM and len(sample.items) > MAX_FEATURED:
+        raise ValueError(
+            f"kernel tests of more than {MAX_FEATURED} items compare all pairs of rankings, of at "
+            f"most {LARGEST_GRAM:,} in all, and these are {rankings:,}: test a random sample of "
+            f"the respondents."
+        )
+    if sample.nobs >= LARGEST_DEAL:
+        raise ValueError(
+            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {sample.nobs:,}: "
+            f"compare a random sample of them."
+        )
     return Plan("ClosenessTest", comparison.name, method, total, delta, parts, settings)
 
 

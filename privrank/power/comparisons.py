@@ -37,9 +37,6 @@ from privrank.release.survey import Design, DesignKind, PairCounts, Ties, withou
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import as_numbers, check_count, is_number
 
-MAX_ANSWERS = 2**22
-"""Largest number of answers in a simulated survey; in the local model, of ranks."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPower(Power):
@@ -111,7 +108,8 @@ class ComparisonPower(Power):
 
     @property
     def _most(self) -> int:
-        return MAX_ANSWERS // (len(self._names) if self._local else self.max_rows)
+        # 2^22 answers of a simulated survey; in the local model, ranks
+        return 2**22 // (len(self._names) if self._local else self.max_rows)
 
     @abstractmethod
     def _choice(self, design: Design, epsilon: float, delta: float) -> Choice:

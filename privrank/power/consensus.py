@@ -38,9 +38,6 @@ Method = Literal[
 MAX_THETA = 6.0
 """Largest -log phi in a search: phi = 0.0025, nearly equal rankings."""
 
-MAX_RANKS = 2**22
-"""Largest number of ranks in a simulated survey."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class AggregationPower(Power):
@@ -136,7 +133,7 @@ class AggregationPower(Power):
 
     @property
     def _most(self) -> int:
-        return MAX_RANKS // len(item_names(self.items))
+        return 2**22 // len(item_names(self.items))
 
     def _planned(self, at: DesignPoint) -> Plan | Protocol:
         """Return the plan of a fit, or the protocol of the local reports."""

@@ -41,17 +41,8 @@ from privrank.uniformity import UniformityMethod
 from privrank.uniformity import uniformity_statistic as ask_uniformity
 from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
-_LOOK = 256
-_DRAWS = 1_999
-"""Draws of the null distribution in the first look, and in total for rankings."""
-
-_RELABELLINGS = 99
-"""Permutations in the first look."""
-
-_WORK = 2**31
 _CHOICES = 10**8
-_GROUPED = 10**6
-"""Largest n m (m + 200) for rankings, n for choices, and n for groups in a search."""
+"""Largest number of choices in a search."""
 
 
 class TestPower(Power):
@@ -146,9 +137,9 @@ class OneSamplePower(TestPower):
         # part of the standard error
         if isinstance(query, Statistic):
             draws = usual_draws(sample.kind, at.nobs, len(sample.items))
-            draws = draws if sample.kind == "choices" else min(draws, _DRAWS)
+            draws = draws if sample.kind == "choices" else min(draws, 1_999)
             if replicates < self.replicates:
-                draws = min(draws, _LOOK)
+                draws = min(draws, 256)
                 query = query if query.coarse is None else query.coarse(draws)
             noise = DiscreteLaplace.calibrate(query.sensitivity, xi)
             null = query.null(draws)
@@ -167,7 +158,7 @@ class OneSamplePower(TestPower):
     def _searched(self) -> tuple[float, float]:
         sample = self._against(10).sample
         m = len(sample.items)
-        return 2.0, _CHOICES if sample.kind == "choices" else max(_WORK // (m * (m + 200)), 1000)
+        return 2.0, _CHOICES if sample.kind == "choices" else max(2**31 // (m * (m + 200)), 1000)
 
 
 @dataclass(frozen=True)
@@ -482,7 +473,7 @@ class ClosenessPower(TestPower):
             at.delta,
             method=self.method,
             alpha=at.alpha,
-            permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
+            permutations=min(self.permutations, 99) if look else self.permutations,
         )
         reject = comparison_rejects(comparison, plan, sample, at.alpha)
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
@@ -500,4 +491,4 @@ class ClosenessPower(TestPower):
         shares = np.asarray(self.shares, dtype=np.float64)
         tabulated = self.kind == "choices" or len(item_names(self.items)) <= MAX_TABULATED
         least = math.ceil(3.0 * shares.sum() / shares.min())
-        return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)
+        return float(least), float(10**6 if tabulated else LARGEST_GRAM)
