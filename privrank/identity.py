@@ -24,8 +24,6 @@ from privrank.hypotheses.nulls import (
     wanted_draws,
 )
 from privrank.mechanisms import categories, mallows
-from privrank.mechanisms.categories import MAX_ITEMS, Alternative, distance_from_null
-from privrank.mechanisms.categories import impossible_count as count_impossible
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.declarations import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
@@ -262,7 +260,7 @@ class IdentityTest:
         *,
         method: IdentityMethod = "auto",
         alpha: float = 0.05,
-        alternative: Alternative = "two-sided",
+        alternative: categories.Alternative = "two-sided",
         tolerance: float | None = None,
         draws: int | None = None,
         effect_epsilon: float | None = None,
@@ -342,7 +340,7 @@ class IdentityTest:
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, IdentityMethod)
-        checks.check_choice("alternative", alternative, Alternative)
+        checks.check_choice("alternative", alternative, categories.Alternative)
         sample = self._encoded.sample
         null = self._null
         if self._two is not None:
@@ -375,7 +373,7 @@ class IdentityTest:
         # budget is spent
         xi = budget_shares(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         query = identity_statistic(null, sample, method, xi=xi, **settings)
-        distance = partial(distance_from_null, sample.nobs, null.probabilities)
+        distance = partial(categories.distance_from_null, sample.nobs, null.probabilities)
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
@@ -432,7 +430,7 @@ def identity_statistic(
     method: str,
     *,
     xi: float,
-    alternative: Alternative = "two-sided",
+    alternative: categories.Alternative = "two-sided",
     tolerance: float | None = None,
 ) -> Statistic | RandomBit:
     """Return the statistic of a method at a pure budget `xi`.
@@ -479,7 +477,7 @@ def identity_statistic(
     query = _of_counts(method, n, null, sample, xi)
     if null.rules_out and math.isinf(xi):
         blind = tuple(one for one in query.blind_to if one != "impossible observations")
-        query = replace(query, impossible=partial(count_impossible, p=p), blind_to=blind)
+        query = replace(query, impossible=partial(categories.impossible_count, p=p), blind_to=blind)
     return query if choices else categories.of_ranks(query)
 
 
@@ -506,7 +504,7 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
             pairs = len(sample.items) <= mallows.MAX_PAIRED
             return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
         if not null.probabilities:
-            few = len(sample.items) <= MAX_ITEMS
+            few = len(sample.items) <= categories.MAX_ITEMS
             return ("auto", "borda", "omnibus") if few else ("auto", "borda")
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:

@@ -17,9 +17,16 @@ from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import distance_from_null, omnibus_of
 from privrank.mechanisms.samples import release_sample
-from privrank.plans import samples
 from privrank.plans.declarations import Gaps, Ties, read_null
-from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
+from privrank.plans.samples import (
+    TEST,
+    budget_shares,
+    effect_beside,
+    guaranteed,
+    least_bias,
+    plan_sample,
+    share_of_test,
+)
 from privrank.published import bfz21
 from privrank.release.names import EFFECT
 from privrank.release.plan import Setting
@@ -413,11 +420,11 @@ def uniformity_statistic(
     constants = {}
     if method == "truncated":
         # stored in the release, which needs the level and the bias (or buckets) to be read again
-        constants = {"level": alpha, "bias": samples.least_bias(n, m, xi, alpha, tolerance)}
+        constants = {"level": alpha, "bias": least_bias(n, m, xi, alpha, tolerance)}
     elif method == "bucket":
         constants = {"level": alpha, "buckets": float(bfz21.Buckets.design(n, m, xi, alpha).count)}
     elif method == "two-sample":
-        constants = samples.guaranteed(n, m, alpha, tolerance)
+        constants = guaranteed(n, m, alpha, tolerance)
     return statistic_or_bit(method, sample, xi, constants), constants
 
 

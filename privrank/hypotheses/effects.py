@@ -184,8 +184,6 @@ class Enumerated:
 Measure = Callable[[float, int], tuple[float, float]]
 """Maps a number and a number of replicates to the value and its standard error, 0 if exact."""
 
-MIN_EFFECT = 2.0**-20
-"""Smallest effect that is searched, relative to the starting value."""
 
 EDGE = 1e-4
 """Probabilities closer to 0 or 1 are replaced by this, where probits would be lost in noise."""
@@ -363,9 +361,6 @@ def _crossing(low: _Look, high: _Look) -> float:
 
 MAX_THETA = 50.0
 """Up to a probability below 1e-20 a Mallows model with this theta gives a single ranking."""
-
-MAX_ENUMERATED = 1_000_000
-"""Number of choices of two categories up to which all counts are enumerated."""
 
 
 @immutable
@@ -625,7 +620,7 @@ class Alternatives:
         self, curve: Curve | Enumerated, power: float, alpha: float, replicates: int
     ) -> DetectableEffect:
         """Return the smallest effect at which a curve reaches this power, and its error."""
-        search = Search(curve.at, power, MIN_EFFECT * self.start, self.most, replicates)
+        search = Search(curve.at, power, 2.0**-20 * self.start, self.most, replicates)
         solved = least_number(search, self.start)
         if solved is None:
             return DetectableEffect(power, alpha, None, None, None)
@@ -665,7 +660,7 @@ def curve_of(
     # probability of rejection is summed over the binomial counts
     if isinstance(query, Statistic) and query.sampler is not None:
         return Curve(reject, query.sampler, items, query.name, n_jobs)
-    if sample.kind == "choices" and items == 2 and sample.nobs <= MAX_ENUMERATED:
+    if sample.kind == "choices" and items == 2 and sample.nobs <= 1_000_000:
         return Enumerated(reject, partial(_first, against), sample.nobs)
     return Curve(reject, against.simulate, items, query.name, n_jobs)
 

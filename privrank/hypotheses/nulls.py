@@ -44,11 +44,7 @@ FORM = 2
 """Increment when the content of cached files changes, because older files are then not valid."""
 
 _LIGHT = 2**25
-_HEAVY = 2**27
-"""Work per draw up to which a table is full, and up to which it has 1,999 draws."""
-
-_MANY = 1_000
-"""Rankings per item from which norms of uniform rankings are drawn from their limit."""
+"""Work per draw up to which a table is full; up to four times as much it has 1,999 draws."""
 
 BLOCK = 64
 """Number of draws that share a generator."""
@@ -79,7 +75,7 @@ def usual_draws(kind: str, n: int, m: int) -> int:
     The default is 9,999. It is 1,999 or 999 if one draw of n rankings of m items takes long: its
     work is n m (m + 200) or, for choices among m categories, 200 m.
     """
-    return draws_of(200 * m if kind == "choices" else _work(n, m), _LIGHT, _HEAVY)
+    return draws_of(200 * m if kind == "choices" else _work(n, m), _LIGHT, 4 * _LIGHT)
 
 
 def draws_of(work: int, light: int, heavy: int) -> int:
@@ -99,7 +95,7 @@ def are_many(n: int, m: int) -> bool:
     This is done if drawing rankings would take long and there are at least 1,000 rankings per item
     (:class:`privrank.mechanisms.ranknorms.Limit`).
     """
-    return _work(n, m) > _LIGHT and n >= _MANY * m
+    return _work(n, m) > _LIGHT and n >= 1_000 * m
 
 
 def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) -> int:

@@ -145,9 +145,6 @@ def choose(kinds: tuple[Kind, ...], excesses: dict[Kind, float]) -> Kind:
     return min(tied or kinds, key=lambda kind: excesses[kind])
 
 
-FALLBACK_SHARE = 0.05
-"""Share of epsilon of the fallback; the paper's half makes the queries twice as noisy."""
-
 LARGEST_EXPONENTIAL = 20
 """Items of the exponential mechanism, whose sampler holds 2^m numbers."""
 
@@ -195,8 +192,9 @@ def _plan_published(
     hay = method == "kwiksort-hay"
     # for Hay et al. (m - 1) log2 m, rounded up, at most all pairs
     settings["cap"] = q = min(pairs, math.ceil((m - 1) * math.log2(m))) if hay else sort_cap(m)
-    # a sort with a cap of all pairs always ends and needs no fallback
-    shares = {} if hay or q == pairs else {FALLBACK: FALLBACK_SHARE}
+    # a sort with a cap of all pairs always ends and needs no fallback; the paper's share of a half
+    # makes the queries twice as noisy
+    shares = {} if hay or q == pairs else {FALLBACK: 0.05}
     # the smaller noise; Gaussian noise uses all of delta, so its epsilon is not increased
     gaussian = _gaussian(epsilon, delta, math.sqrt(q)) < 2.0 * (q / xi) ** 2
     total = epsilon if gaussian else xi

@@ -27,9 +27,7 @@ from privrank.release import names
 from privrank.release.parts import PARTS, Form, NoiseRequest, plan_parts
 from privrank.release.plan import QUIET, PartPlan, Perturbation, Plan, Setting, equivalent_variance
 from privrank.release.release import Mechanism, Release
-from privrank.release.survey import (
-    Design,
-)
+from privrank.release.survey import Design
 from privrank.util.checks import check_choice, warn
 from privrank.util.solvers import bisect
 
@@ -41,14 +39,8 @@ SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (
 GROUP_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 """Shares of epsilon that the largest design effect may have in models with covariates."""
 
-FARTHER = 2.0
-"""Factor by which a respondent moves contrasts of groups farther if worths differ."""
-
 MAX_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
-
-TYPICAL_SQUARE = 2.25
-"""Largest square of an answer less what is expected of it, where that is a half either way."""
 
 TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
@@ -189,7 +181,8 @@ def _cost(
         else sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
     )
     if design.varied:
-        moved *= TYPICAL_SQUARE
+        # largest square of an answer less what is expected of it, where that is a half either way
+        moved *= 2.25
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     if (facts := design.covariates) is not None:
         # a group alone; without information its design effect is the largest possible one
@@ -200,7 +193,8 @@ def _cost(
             answers = np.bincount(group, design.pairs.count)
             groups = float((answers.sum() / answers[answers > 0]).mean())
         noise = groups * noise
-        side = FARTHER * groups * side
+        # a respondent moves contrasts of groups twice as far if worths differ
+        side = 2.0 * groups * side
         return min(
             _half_width(TYPICAL_EFFECT, side, noise, n), _half_width(float(rows), 0.0, noise, n)
         )

@@ -574,5 +574,6 @@ def _item_error(request: Request, plan: Choice) -> float:
 def _cell_variance(request: Request, plan: Choice) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
     cells = _noise(request, plan, WINS)
-    step = (0.5 if request.design.ties else 1.0) / cells.fineness
-    return float(step**2 * cells.distribution.variance)
+    return float(
+        ((0.5 if request.design.ties else 1.0) / cells.fineness) ** 2 * cells.distribution.variance
+    )

@@ -34,10 +34,6 @@ from privrank.util import checks
 MAX_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
 
-TOTAL = 1e-9
-"""Probabilities may miss a sum of one by this much, and are divided by their sum."""
-
-
 Missing = Literal["bottom", "half"]
 """How an item that a ranking leaves out is read: below all listed ones, or as half votes."""
 
@@ -238,7 +234,7 @@ def _probabilities(values: list[Any]) -> tuple[float, ...]:
             f"{total:.0f}: divide them by their sum, and if they count earlier answers, which are "
             "not an exact null, give null_nobs= their total."
         )
-    if abs(total - 1.0) > TOTAL:
+    if abs(total - 1.0) > 1e-9:  # smaller differences are removed by division
         raise ValueError(
             f"the probabilities of null must sum to 1, and these sum to {total:.6g}: divide them "
             f"by their sum."
@@ -298,8 +294,7 @@ def answers_behind(
             )
     counts = np.floor(p * number + 1e-6).astype(np.int64)
     # largest remainders: counts add up to the number, and none is off by one or more
-    left = number - int(counts.sum())
-    counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
+    counts[np.argsort(counts - p * number, kind="stable")[: number - int(counts.sum())]] += 1
     return counts
 
 

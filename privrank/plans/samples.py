@@ -211,10 +211,16 @@ def least_bias(
     and at every larger bias.
     """
     d = m // 2
-    s = max(
-        (1 - alpha) / alpha * math.sqrt((1 - 1 / n) / (2 * d)),
-        _least_slope(n, math.expm1(min(epsilon, 50.0)) * alpha / (2 * (1 - alpha))),
-    )
+    room = math.expm1(min(epsilon, 50.0)) * alpha / (2 * (1 - alpha))
+    # the least s at which p changes by at most `room` is the larger root of
+    # (room s / 2 + 1 / n)^2 = (1 + 2 s) / n: the bound on the change decreases in s, because
+    # sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0
+    a = room**2 / 4
+    b = (2 - room) / n
+    c = (1 - 1 / n) / n
+    root = (b + math.sqrt(b * b + 4 * a * c)) / (2 * a)
+    slope = 0.0 if room >= 1 else max(root, (4 / n - 1) / 2)
+    s = max((1 - alpha) / alpha * math.sqrt((1 - 1 / n) / (2 * d)), slope)
     least = math.sqrt(16 * s * (1 + 1e-12) / (n - 1))
     if tolerance is None:
         mu = least
@@ -229,20 +235,6 @@ def least_bias(
             "method='auto' or more rankings."
         )
     return mu
-
-
-def _least_slope(n: int, room: float) -> float:
-    """Return the least s at which p changes by at most `room` between neighbours.
-
-    It is the larger root s of (room s / 2 + 1 / n)^2 = (1 + 2 s) / n. The bound on the change
-    decreases in s, because sqrt((1 + 2 s) / n) - 1 / n is concave and positive at 0.
-    """
-    if room >= 1:
-        return 0.0
-    a = room**2 / 4
-    b = (2 - room) / n
-    c = (1 - 1 / n) / n
-    return max((b + math.sqrt(b * b + 4 * a * c)) / (2 * a), (4 / n - 1) / 2)
 
 
 def two_rankings_tolerance(m: int, alpha: float) -> float | None:

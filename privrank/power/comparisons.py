@@ -221,14 +221,18 @@ def simulated_counts(
     first, second = np.triu_indices(m, 1)
     pairs = len(first)
     # each kind of random number has a generator: a smaller survey is a part of a larger one
-    questions = _questions(design, n, rows, public_generator("survey, pairs", number))
-    orders = public_generator("survey, orders", number)
+    rng = public_generator("survey, pairs", number)
+    questions = (
+        different_pairs(n, rows, pairs, rng)
+        if design.distinct_pairs
+        else rng.integers(pairs, size=(n, rows))
+    )
     given = np.arange(rows) < answers[:, None]
     edge = questions[given]
     person = np.repeat(np.arange(n), answers)
     one = first[edge]
     other = second[edge]
-    felt = worths + orders.gumbel(size=(n, m))
+    felt = worths + public_generator("survey, orders", number).gumbel(size=(n, m))
     answer = np.where(felt[person, one] > felt[person, other], 1, -1)
     if tie_parameter is not None:
         # ties are independent of the utilities; other answers have the worths' probabilities
@@ -256,14 +260,6 @@ def simulated_counts(
         parts,
         _ties=(answer == 0).sum(keepdims=True),
     )
-
-
-def _questions(design: Design, some: int, rows: int, rng: np.random.Generator) -> IntArray:
-    """Return `rows` pairs for each of `some` respondents, distinct if a fit requires it."""
-    pairs = math.comb(len(design.items), 2)
-    if design.distinct_pairs:
-        return different_pairs(some, rows, pairs, rng)
-    return rng.integers(pairs, size=(some, rows))
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:

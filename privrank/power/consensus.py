@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -28,7 +29,6 @@ from privrank.release.names import ORDER
 from privrank.release.plan import Plan
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.arrays import IntArray
 from privrank.util.checks import is_number, quoted
 
 Method = Literal[
@@ -198,7 +198,18 @@ class AggregationPower(Power):
         m = len(item_names(self.items))
         # the centre of the model is the order of the items, so arange(m) is the best order
         model = Mallows.from_theta(m, at.effect)
-        release = _released(model.rvs(at.nobs, rng), plan, item_names(self.items), rng)
+        ranks = model.rvs(at.nobs, rng)
+        release: Release | None = None
+        if isinstance(plan, Plan):
+            sample = Sample("rankings", item_names(self.items), at.nobs, "row", 1)
+            release = release_aggregation(
+                EncodedSample(sample, ranks), plan, budget=None, rng=rng, find=agkm22.finder(plan)
+            )
+        else:
+            tally = plan.tally(plan.simulate(ranks, rng))
+            # a fit of local reports that do not connect all items is refused
+            with suppress(ValueError):
+                release = release_consensus(tally)
         if self.loss == "width":
             if release is None:
                 # local reports that do not connect all items give complete rank sets
@@ -239,17 +250,3 @@ class AggregationPower(Power):
 
     def _shown(self, effect: float) -> float:
         return math.exp(-effect)
-
-
-def _released(
-    ranks: IntArray, plan: Plan | Protocol, items: tuple[str, ...], rng: np.random.Generator
-) -> Release | None:
-    """Release simulated rankings; None for local reports that do not connect all items."""
-    if isinstance(plan, Plan):
-        encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks)
-        return release_aggregation(encoded, plan, budget=None, rng=rng, find=agkm22.finder(plan))
-    tally = plan.tally(plan.simulate(ranks, rng))
-    try:
-        return release_consensus(tally)
-    except ValueError:  # a fit of such reports is refused
-        return None

@@ -26,8 +26,7 @@ from privrank.hypotheses.effects import (
     rejection_at_level,
 )
 from privrank.hypotheses.nulls import RandomBit, Statistic, usual_draws
-from privrank.identity import IdentityMethod
-from privrank.identity import identity_statistic as ask_identity
+from privrank.identity import IdentityMethod, identity_statistic
 from privrank.local.protocols_orders import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
@@ -37,8 +36,7 @@ from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample, SampleKind
-from privrank.uniformity import UniformityMethod
-from privrank.uniformity import uniformity_statistic as ask_uniformity
+from privrank.uniformity import UniformityMethod, uniformity_statistic
 from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
 _CHOICES = 10**8
@@ -255,7 +253,7 @@ class UniformityPower(OneSamplePower):
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         if self._local:
             return Collection(PairBits(sample.items, xi), sample.nobs).statistic
-        return ask_uniformity(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
+        return uniformity_statistic(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
 
     @property
     def _searched(self) -> tuple[float, float]:
@@ -343,7 +341,7 @@ class IdentityPower(OneSamplePower):
         return Alternatives(sample, read_null(null, sample), self.alternative)
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
-        return ask_identity(
+        return identity_statistic(
             self._against(sample.nobs).null,
             sample,
             self.method,
@@ -454,8 +452,7 @@ class ClosenessPower(TestPower):
         return Sample(self.kind, item_names(self.items), nobs, "row", 1, groups=named)
 
     def _against(self, nobs: int) -> Alternatives:
-        shares = np.asarray(self.shares, dtype=np.float64)
-        small = max(int(nobs * shares.min() / shares.sum()), 2)
+        small = max(int(nobs * np.min(self.shares) / np.sum(self.shares)), 2)
         sample = Sample(self.kind, item_names(self.items), small, "row", 1)
         return Alternatives(sample, read_null("uniform", sample))
 
@@ -488,7 +485,6 @@ class ClosenessPower(TestPower):
 
     @property
     def _searched(self) -> tuple[float, float]:
-        shares = np.asarray(self.shares, dtype=np.float64)
         tabulated = self.kind == "choices" or len(item_names(self.items)) <= MAX_TABULATED
-        least = math.ceil(3.0 * shares.sum() / shares.min())
+        least = math.ceil(3.0 * np.sum(self.shares) / np.min(self.shares))
         return float(least), float(10**6 if tabulated else LARGEST_GRAM)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.effects import MIN_EFFECT, Curve, Search, least_number
+from privrank.hypotheses.effects import Curve, Search, least_number
 from privrank.results.claims import CLAIMS
 
 
@@ -24,7 +24,7 @@ def test_the_error_of_an_effect_is_that_of_its_simulation(monkeypatch):
             "privrank.hypotheses.effects.public_generator",
             lambda label, number, turn=turn: np.random.default_rng([turn, number]),
         )
-        search = Search(probit_curve().at, 0.6, MIN_EFFECT * 0.5, 2.0, 100)
+        search = Search(probit_curve().at, 0.6, 2.0**-20 * 0.5, 2.0, 100)
         found.append(least_number(search, 0.5))
     effects, errors = np.array([(one.at, one.error) for one in found]).T
     assert 0.4 < np.median(errors) / effects.std(ddof=1) < 2.5

@@ -13,7 +13,7 @@ import pytest
 
 from privrank import identity, uniformity
 from privrank.hypotheses.nulls import NullModel, Statistic
-from privrank.identity import Alternative
+from privrank.mechanisms.categories import Alternative
 from privrank.release.survey import Sample
 
 TABLES = {("choices", name): build for name, build in uniformity._CHOICES.items()}
