@@ -378,9 +378,8 @@ class BTLPower(ComparisonPower):
 
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, beginning with the two compared items."""
-        left = len(self._names) - 2
         half = 0.5 * abs(contrast)
-        others = spread_worths(0.0 if self.worths is None else self.worths, left)
+        others = spread_worths(0.0 if self.worths is None else self.worths, len(self._names) - 2)
         return np.concatenate(([half, -half], others))
 
     @property

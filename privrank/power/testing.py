@@ -461,7 +461,6 @@ class ClosenessPower(TestPower):
         # a first look with 99 permutations loses a little power: it only brackets the answer, and
         # the last measurement uses as many permutations as the test
         sample = self._sample(at.nobs)
-        look = replicates < self.replicates
         comparison = compare(self.method, sample)
         plan = plan_comparison(
             sample,
@@ -470,7 +469,9 @@ class ClosenessPower(TestPower):
             at.delta,
             method=self.method,
             alpha=at.alpha,
-            permutations=min(self.permutations, 99) if look else self.permutations,
+            permutations=(
+                min(self.permutations, 99) if replicates < self.replicates else self.permutations
+            ),
         )
         reject = comparison_rejects(comparison, plan, sample, at.alpha)
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
