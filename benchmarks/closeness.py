@@ -33,7 +33,7 @@ from privrank.mechanisms.permutation import (
     largest_distance,
     permuted_statistics,
 )
-from privrank.plans.closeness import (
+from privrank.plans.samples import (
     DIAMETER,
     chi_square_sensitivity,
     mean_sensitivity,

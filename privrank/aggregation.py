@@ -24,7 +24,7 @@ from privrank.plans.aggregation import (
     cautions,
     plan_aggregation,
 )
-from privrank.plans.nullmodel import Missing
+from privrank.plans.declarations import Missing
 from privrank.published import agkm22
 from privrank.release.names import ORDER
 from privrank.release.release import Release, check_release, fit_error_guard
@@ -314,7 +314,7 @@ class PrivateRankAggregation:
         checks.check_choice("target", target, Target)
         # pairwise fractions and scores for any method; every release of this class has an order
         stated = statements_of(release)
-        if ORDER not in release.parts:
+        if ORDER not in release.survey:
             raise ValueError(
                 f"release must contain an order and be from PrivateRankAggregation, but it is of "
                 f"{release.mechanism}."
@@ -323,7 +323,7 @@ class PrivateRankAggregation:
             release=release,
             alpha=checks.check_alpha(alpha),
             target=target,
-            places=readonly_copy(release.parts[ORDER].values, np.int64),
+            places=readonly_copy(release.survey[ORDER].values, np.int64),
             stated=stated,
         )
 

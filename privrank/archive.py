@@ -10,7 +10,7 @@ from typing import Any
 from privrank import __version__, aggregation, btl, closeness, identity, pooling, topk, uniformity
 from privrank.distributions.links import Link
 from privrank.local.tally import Tally, check_protocol
-from privrank.plans.calibration import check_perturbation
+from privrank.plans.choice import check_perturbation
 from privrank.release.archived import read_archive
 from privrank.release.names import WORTHS
 from privrank.release.release import Release

@@ -13,9 +13,8 @@ import pandas as pd
 
 from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
+from privrank.hypotheses.effects import RejectionProbability
 from privrank.hypotheses.nulls import Order
-from privrank.hypotheses.simulation import RejectionProbability
-from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.closeness import (
     permuted,
     public_quantiles,
@@ -24,15 +23,16 @@ from privrank.mechanisms.closeness import (
     simulated_groups,
     smoothed_pvalue,
 )
-from privrank.plans.closeness import (
+from privrank.plans.declarations import Gaps, Ties
+from privrank.plans.samples import (
     FEWEST,
     MOST,
     RELEASED_STEPS,
+    Comparison,
     check_scale,
     comparison_of,
     plan_comparison,
 )
-from privrank.plans.nullmodel import Gaps, Ties
 from privrank.published import asz18
 from privrank.release.names import DECISION, PVALUE
 from privrank.release.release import Release, check_release, fit_error_guard
@@ -105,7 +105,10 @@ class ClosenessTest:
     statistic and smoothed over the noise. The statistic, its rank among the permuted statistics and
     their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`
     and :mod:`privrank.mechanisms.permutation`; for an effect,
-    :func:`privrank.plans.closeness.plan_comparison`.
+    :func:`privrank.plans.samples.plan_comparison`.
+    their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`,
+    :mod:`privrank.mechanisms.permutation` and :mod:`privrank.mechanisms.closeness`; for an effect,
+    :func:`privrank.plans.samples.plan_comparison`.
 
     **Details.** With `details_epsilon` the totals by group are released as well, with a second part
     of the budget (:mod:`privrank.mechanisms.closeness`). The intervals for all items and
@@ -379,9 +382,9 @@ class ClosenessTest:
         """
         check_release(release)
         # one-bit methods keep the level of their fit; a p-value can be compared with any level
-        level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
+        level = float(release.survey.settings.get("level", checks.check_alpha(alpha)))
         sample = release.sample
-        method = release.plan.method
+        method = release.survey.method
         known = sample.groups and method in _known(sample)
         comparison = compare(method, sample) if known else None
         if comparison is None or comparison.name != release.mechanism:

@@ -14,14 +14,18 @@ from privrank.closeness import ClosenessTest
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.groups import against_answers
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
-from privrank.hypotheses.nullmodel import NullModel, is_uniform
-from privrank.hypotheses.nulls import Null, wanted_draws
-from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.hypotheses.nulls import (
+    Null,
+    NullModel,
+    RandomBit,
+    Statistic,
+    is_uniform,
+    null_for,
+    wanted_draws,
+)
 from privrank.mechanisms import categories, ranknorms
-from privrank.mechanisms.categories import MAX_ITEMS, Alternative, distance_from_null
-from privrank.mechanisms.categories import impossible_count as count_impossible
 from privrank.mechanisms.samples import release_sample
-from privrank.plans.nullmodel import Gaps, Ties, null_categories, read_null
+from privrank.plans.declarations import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import asz18
 from privrank.release.names import EFFECT
@@ -43,13 +47,6 @@ _H1 = {
     "larger": "the first is more likely.",
     "smaller": "the first is less likely.",
 }
-
-
-def _against(null: NullModel, alternative: str) -> str:
-    """Return the alternative hypothesis in words."""
-    if alternative == "two-sided" and null.words.startswith("all "):
-        return "some are more likely than others."
-    return _H1[alternative]
 
 
 class IdentityTest:
@@ -171,8 +168,9 @@ class IdentityTest:
         # ClosenessTest
         self._two = None
         if null_nobs is not None:
-            answers = against_answers(self._encoded, self._null, null_nobs, null_noise)
-            self._two = ClosenessTest(answers, None)
+            self._two = ClosenessTest(
+                against_answers(self._encoded, self._null, null_nobs, null_noise), None
+            )
         elif null_noise is not None:
             raise ValueError(
                 "null_noise is the noise in the counts behind null, so it needs their sum, "
@@ -210,8 +208,8 @@ class IdentityTest:
         0.266
         """
         about_null = {n: arguments.pop(n) for n in ("null_nobs", "null_noise") if n in arguments}
-        known = null_categories(null)
-        return cls(sample_of_formula(formula, data, arguments, known=known), null, **about_null)
+        sample = sample_of_formula(formula, data, arguments, known=null_categories(null))
+        return cls(sample, null, **about_null)
 
     @classmethod
     def from_counts(
@@ -262,7 +260,7 @@ class IdentityTest:
         *,
         method: IdentityMethod = "auto",
         alpha: float = 0.05,
-        alternative: Alternative = "two-sided",
+        alternative: categories.Alternative = "two-sided",
         tolerance: float | None = None,
         draws: int | None = None,
         effect_epsilon: float | None = None,
@@ -342,11 +340,21 @@ class IdentityTest:
         """
         epsilon, delta, alpha = checks.check_fit(epsilon, delta, alpha, rng)
         checks.check_choice("method", method, IdentityMethod)
-        checks.check_choice("alternative", alternative, Alternative)
+        checks.check_choice("alternative", alternative, categories.Alternative)
         sample = self._encoded.sample
         null = self._null
         if self._two is not None:
-            _check_two(method, sample, alternative, tolerance, draws)
+            known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
+            if method not in known:
+                raise ValueError(
+                    f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which "
+                    f"compares two samples of {sample.kind}, got {method!r}."
+                )
+            if (alternative, tolerance, draws) != ("two-sided", None, None):
+                raise ValueError(
+                    "alternative, tolerance and draws are for a null that is known exactly. Omit "
+                    "them with null_nobs."
+                )
             how: dict[str, Any] = {
                 "method": method,
                 "effect_epsilon": effect_epsilon,
@@ -365,7 +373,7 @@ class IdentityTest:
         # budget is spent
         xi = budget_shares(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         query = identity_statistic(null, sample, method, xi=xi, **settings)
-        distance = partial(distance_from_null, sample.nobs, null.probabilities)
+        distance = partial(categories.distance_from_null, sample.nobs, null.probabilities)
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
@@ -416,28 +424,13 @@ class IdentityTest:
         return infer_identity(release, null=record, alpha=alpha, draws=draws)
 
 
-def _check_two(method: str, sample: Sample, *others: object) -> None:
-    """Refuse arguments that do not apply to a null estimated from answers."""
-    known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
-    if method not in known:
-        raise ValueError(
-            f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which compares "
-            f"two samples of {sample.kind}, got {method!r}."
-        )
-    if others != ("two-sided", None, None):
-        raise ValueError(
-            "alternative, tolerance and draws are for a null that is known exactly. Omit them with "
-            "null_nobs."
-        )
-
-
 def identity_statistic(
     null: NullModel,
     sample: Sample,
     method: str,
     *,
     xi: float,
-    alternative: Alternative = "two-sided",
+    alternative: categories.Alternative = "two-sided",
     tolerance: float | None = None,
 ) -> Statistic | RandomBit:
     """Return the statistic of a method at a pure budget `xi`.
@@ -484,7 +477,7 @@ def identity_statistic(
     query = _of_counts(method, n, null, sample, xi)
     if null.rules_out and math.isinf(xi):
         blind = tuple(one for one in query.blind_to if one != "impossible observations")
-        query = replace(query, impossible=partial(count_impossible, p=p), blind_to=blind)
+        query = replace(query, impossible=partial(categories.impossible_count, p=p), blind_to=blind)
     return query if choices else categories.of_ranks(query)
 
 
@@ -511,7 +504,7 @@ def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
             pairs = len(sample.items) <= ranknorms.MAX_PAIRED
             return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
         if not null.probabilities:
-            few = len(sample.items) <= MAX_ITEMS
+            few = len(sample.items) <= categories.MAX_ITEMS
             return ("auto", "borda", "omnibus") if few else ("auto", "borda")
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:
@@ -536,7 +529,7 @@ def infer_identity(
     """
     check_release(release)
     model = NullModel.from_record(null)
-    plan = release.plan
+    plan = release.survey
     sample = release.sample
     xi = share_of_test(plan)
     settings = dict[str, Any](plan.settings)
@@ -544,13 +537,16 @@ def infer_identity(
     query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, but it is of another model.")
+    against = _H1[settings.get("alternative", "two-sided")]
+    if "alternative" not in settings and model.words.startswith("all "):
+        against = "some are more likely than others."
     return read_test(
         distribution,
         release=release,
         test="IdentityTest",
         method=plan.method,
         alpha=checks.check_alpha(alpha),
-        hypotheses=(model.words, _against(model, str(settings.get("alternative", "two-sided")))),
+        hypotheses=(model.words, against),
         draws=wanted_draws(draws, sample),
         simulation=found,
         notes=against_null(release),

@@ -11,17 +11,22 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
-from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import Null, wanted_draws
-from privrank.hypotheses.statistic import RandomBit, Statistic, null_for
+from privrank.hypotheses.nulls import Null, RandomBit, Statistic, null_for, uniform, wanted_draws
 from privrank.local import uniform as reported
 from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import distance_from_null, omnibus_of
 from privrank.mechanisms.samples import release_sample
-from privrank.plans import samples
-from privrank.plans.nullmodel import Gaps, Ties, read_null
-from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
+from privrank.plans.declarations import Gaps, Ties, read_null
+from privrank.plans.samples import (
+    TEST,
+    budget_shares,
+    effect_beside,
+    guaranteed,
+    least_bias,
+    plan_sample,
+    share_of_test,
+)
 from privrank.published import bfz21
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release, fit_error_guard
@@ -36,7 +41,6 @@ UniformityMethod = Literal[
     "auto", "borda", "laplace", "two-sample", "mallows", "omnibus", OfBits, "tv"
 ]
 
-Asked = Statistic | RandomBit
 Build = Callable[[int, int, float], Statistic]
 
 
@@ -396,7 +400,7 @@ class UniformityTest:
 
 def uniformity_statistic(
     method: str, sample: Sample, *, xi: float, alpha: float, tolerance: float | None
-) -> tuple[Asked, dict[str, float]]:
+) -> tuple[Statistic | RandomBit, dict[str, float]]:
     """Return the statistic that a method releases, and its public constants.
 
     Arguments are the pure budget `xi`, the level of one-bit methods, and the distance at which a
@@ -415,17 +419,17 @@ def uniformity_statistic(
     constants = {}
     if method == "truncated":
         # stored in the release, which needs the level and the bias (or buckets) to be read again
-        constants = {"level": alpha, "bias": samples.least_bias(n, m, xi, alpha, tolerance)}
+        constants = {"level": alpha, "bias": least_bias(n, m, xi, alpha, tolerance)}
     elif method == "bucket":
         constants = {"level": alpha, "buckets": float(bfz21.Buckets.design(n, m, xi, alpha).count)}
     elif method == "two-sample":
-        constants = samples.guaranteed(n, m, alpha, tolerance)
+        constants = guaranteed(n, m, alpha, tolerance)
     return statistic_or_bit(method, sample, xi, constants), constants
 
 
 def statistic_or_bit(
     method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
-) -> Asked:
+) -> Statistic | RandomBit:
     """Return the statistic of a method at a pure budget `xi`."""
     n = sample.nobs
     m = len(sample.items)
@@ -454,7 +458,7 @@ def infer_uniformity(
     if release.local:
         return reported.infer_reports(release, alpha=alpha, simulation=found)
     sample = release.sample
-    plan = release.plan
+    plan = release.survey
     # the same public numbers give the same statistic; another name belongs to another model
     xi = share_of_test(plan)
     known = xi and plan.method in _known(sample)

@@ -1,6 +1,6 @@
 """Parts of the omnibus of categories by themselves, as statistics."""
 
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.nulls import Statistic
 from privrank.mechanisms.categories import ALLOWANCE, GRID, ExpectedCounts
 
 

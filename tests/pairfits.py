@@ -5,8 +5,7 @@ from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.linear import LinearPredictor, item_contrasts
 from privrank.distributions.links import LOGIT
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import Choice
+from privrank.plans.choice import Choice, plan_comparisons
 
 
 def logistic(pairs):

@@ -23,7 +23,7 @@ import study
 from audit_losses import EPSILON, Claim, bound_of, computed, observed, reported
 
 import privrank as pr
-from privrank.plans import calibration
+from privrank.plans import choice as calibration
 from privrank.plans import comparisons as plans
 from privrank.privacy import sensitivity
 from privrank.privacy.noise import DiscreteLaplace

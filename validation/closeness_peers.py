@@ -28,7 +28,7 @@ from study import arguments, mean_and_error, replicate, write
 import privrank as pr
 from privrank.kernels.rankings import places_of
 from privrank.mechanisms.permutation import gram_blocks, kernel_distance, permuted_statistics
-from privrank.plans.closeness import DIAMETER
+from privrank.plans.samples import DIAMETER
 from privrank.util.arrays import orders_of
 
 ALPHA, TABLE = 0.05, 2999

@@ -10,10 +10,8 @@ import numpy as np
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import FULL, uniform_rankings
-from privrank.hypotheses.simulation import rejection_of
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.effects import rejection_of
+from privrank.hypotheses.nulls import FULL, Statistic, uniform, uniform_rankings
 from privrank.mechanisms import categories, ranknorms
 from privrank.privacy.noise import DiscreteLaplace
 

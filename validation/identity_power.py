@@ -9,8 +9,8 @@ import numpy as np
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.simulation import rejection_of
+from privrank.hypotheses.effects import rejection_of
+from privrank.hypotheses.nulls import NullModel
 from privrank.identity import identity_statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample

@@ -23,7 +23,7 @@ import study
 import privrank as pr
 from privrank import btl
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.calibration import plan_comparisons
+from privrank.plans.choice import plan_comparisons
 from privrank.plans.comparisons import Request, plan_choices, predicted_error
 from privrank.release.survey import Plan
 

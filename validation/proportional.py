@@ -25,7 +25,7 @@ import privrank as pr
 from privrank.bradley_terry.scoretests import intervals
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks
 from privrank.plans.choice import Dependence
-from privrank.power.surveys import different_pairs
+from privrank.power.comparisons import different_pairs
 from privrank.release.survey import Design, PairCounts
 
 CATEGORIES, WITHIN = 4, 0.7

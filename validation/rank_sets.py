@@ -21,7 +21,7 @@ from study import asked, floor, table
 
 import privrank as pr
 from privrank.bradley_terry import contrasts
-from privrank.hypotheses import ranksets
+from privrank.hypotheses import interval as ranksets
 from privrank.local import SubRanking
 from privrank.results import aggregation, topk
 

@@ -19,9 +19,8 @@ import pandas as pd
 import study
 
 import privrank as pr
-from privrank.plans.calibration import plan_comparisons
+from privrank.plans.choice import plan_comparisons, probably_unidentified
 from privrank.plans.comparisons import Request, plan_fit
-from privrank.plans.identified import probably_unidentified
 from privrank.release.survey import Design
 
 

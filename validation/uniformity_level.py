@@ -10,9 +10,8 @@ import numpy as np
 from scipy.stats import kstest, norm
 from study import arguments, mean_and_error, replicate, write
 
-from privrank.hypotheses.nulls import Null, uniform_rankings, usual_draws
-from privrank.hypotheses.simulation import rejection_of
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.effects import rejection_of
+from privrank.hypotheses.nulls import Null, Statistic, uniform_rankings, usual_draws
 from privrank.mechanisms.ranknorms import of_rankings
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace

@@ -9,9 +9,8 @@ import numpy as np
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.hypotheses.nulls import wanted_draws
-from privrank.hypotheses.simulation import rejection_of
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.effects import rejection_of
+from privrank.hypotheses.nulls import Statistic, wanted_draws
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample

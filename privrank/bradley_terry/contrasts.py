@@ -49,8 +49,8 @@ from privrank.bradley_terry.estimate import Covariance, objective, score_covaria
 from privrank.bradley_terry.inference import FEW_DRAWS, KNOWN, MAX_DRAWN_ITEMS, Inference
 from privrank.bradley_terry.linear import item_basis
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
+from privrank.hypotheses.interval import rank_sets
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
-from privrank.hypotheses.ranksets import rank_sets
 from privrank.release.names import LARGEST
 from privrank.util.arrays import BoolArray, FloatArray, IntArray
 from privrank.util.checks import warn

@@ -234,7 +234,7 @@ class RandomReports:
 
     **Statistic.** Scores and differences of two scores have Student's t intervals. The degrees of
     freedom are the number of reports that concern the items, minus one. For ranks the intervals are
-    at the level of the step-down (:func:`privrank.hypotheses.ranksets.rank_sets`). The t
+    at the level of the step-down (:func:`privrank.hypotheses.interval.rank_sets`). The t
     distribution is exact for normal sums with a sample variance. Scores are sums over reports, so
     these intervals are approximate for few reports; `validation/local_intervals.py` measures their
     coverage. A variance can be estimated from any number of reports; the complete covariance would
@@ -299,7 +299,7 @@ Statements = NoisyVotes | RandomReports
 
 def statements_of(release: Release) -> Statements | None:
     """Return the estimates of a release about pairs and scores; None if it has only an order."""
-    parts = release.parts
+    parts = release.survey
     n = release.sample.nobs
     m = len(release.sample.items)
     if release.local and names.ORDER in parts:
@@ -320,14 +320,14 @@ def statements_of(release: Release) -> Statements | None:
 
 def _reports_of(release: Release) -> RandomReports:
     """Return the estimates of local reports about scores and, if available, about pairs."""
-    parts = release.parts
+    parts = release.survey
     m = len(release.sample.items)
     pairs = None
     if names.PAIRS in parts:
         net, counts = (
             parts[name].values * parts[name].step for name in (names.PAIRS, names.PAIR_COUNTS)
         )
-        gain, square = (release.plan.number(name) for name in ("gain", "square"))
+        gain, square = (release.survey.number(name) for name in ("gain", "square"))
         pairs = PairVotes.of(net, counts, gain, square)
     if names.SCORES not in parts:  # an adaptive protocol, which does not ask most pairs
         return RandomReports(np.full(m, np.nan), np.full((m, m), np.nan), np.zeros((m, m)), pairs)

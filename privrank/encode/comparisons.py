@@ -30,7 +30,7 @@ from privrank.encode.encoded import (
     sum_by,
     units_of,
 )
-from privrank.plans.choice import check_excess, check_ties, declared_pairs
+from privrank.plans.declarations import check_excess, check_ties, declared_pairs
 from privrank.release.survey import (
     Covariates,
     Design,

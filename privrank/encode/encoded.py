@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import coding, frames
-from privrank.plans.nullmodel import Missing
+from privrank.plans.declarations import Missing
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray, Words
 from privrank.util.checks import check_name

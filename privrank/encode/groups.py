@@ -19,8 +19,8 @@ from privrank.encode.samples import (
     rules_of_choices,
     rules_of_rankings,
 )
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.plans.nullmodel import (
+from privrank.hypotheses.nulls import NullModel
+from privrank.plans.declarations import (
     answers_behind,
     as_declared,
     check_paired,

@@ -29,7 +29,7 @@ from privrank.encode.encoded import (
     units_of,
 )
 from privrank.encode.rankingforms import check_ranks
-from privrank.plans.nullmodel import (
+from privrank.plans.declarations import (
     RANK_MESSAGES,
     Missing,
     Purpose,
@@ -448,7 +448,7 @@ def encode_data(
     Lists of ranks are taken as an array, and a list of declared choices as a Series.
     `items` are the item columns of rankings. For choices, `categories` (or `items`) are the
     categories, and `known` is described in :func:`rules_of_choices`. `ties` and `missing` are the
-    arguments of a test (:data:`privrank.plans.nullmodel.Ties`).
+    arguments of a test (:data:`privrank.plans.declarations.Ties`).
     """
     shared, gaps = as_declared(ties, missing)
     declared = items if categories is None else categories

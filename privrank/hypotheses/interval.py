@@ -1,4 +1,4 @@
-r"""Confidence intervals and estimates of distances, from noisy statistics.
+r"""Confidence intervals of distances and of differences between groups, and sets of ranks.
 
 *One sample.* The total variation distance of one sample from known probabilities
 (:func:`interval_from`, :func:`corrected_distance`).
@@ -38,6 +38,12 @@ test. In all other cases the ends are used as they are.
   is the smaller of this and the end by concentration, because the spread of the permuted distances
   may be too small.
 
+**Differences between groups.** The total of an item in a group is the sum of a score between 0 and
+1 for each unit: 1 for units that chose a category and 0 for all others, or (rank - 1) / (m - 1) for
+a ranked item. :func:`half_widths` has simultaneous intervals for items and comparisons.
+
+**Ranks.** Rank confidence sets by Holm's step-down method (:func:`rank_sets`), and dominant sets.
+
 References
 ----------
 McDiarmid (1989); Hoeffding (1963), https://doi.org/10.1080/01621459.1963.10500830.
@@ -49,12 +55,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from privrank.hypotheses.nullmodel import Probabilities, binomial_weights
+from privrank.hypotheses.nulls import Probabilities, binomial_weights
+from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util.arrays import FloatArray, immutable
+from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.solvers import bisect
 
 _HALVINGS = 10
@@ -77,14 +87,6 @@ _WEIGHTS = {
     2: np.exp(-np.abs(_LAPLACE)) * (1.0 + np.abs(_LAPLACE)),
 }
 """Densities, up to a factor, of one Laplace variable and of the sum of two."""
-
-_FEW = 10
-"""Observations per category from which cells are treated as normal."""
-
-_UNEQUAL = 4
-"""Largest ratio of sizes for which permuted kernel distances spread as widely as sample ones."""
-
-_HALF_NORMAL = 0.25 * (1.0 - 2.0 / math.pi)
 
 
 def interval_from(
@@ -317,27 +319,26 @@ class Distance:
         # ends by concentration need no second number; they are replaced by shorter ends whose
         # conditions hold
         u = _concentrated(alpha / 2.0, self.diameter * math.sqrt(s / 2.0), b)
-        low = self._by_concentration(noisy - u)
+        low = (
+            self.corrected(noisy - u, 0.0)
+            if self.categories is None
+            else noisy - u - 0.5 * math.sqrt((self.categories - 1) * self.spread)
+        )
         high = noisy + u
         if second is not None and self.categories is None:
             above = noisy - second
-            unequal = max(self.sizes) > _UNEQUAL * min(self.sizes)
-            low = min(low, above) if unequal else above
+            # up to a ratio of 4, permuted kernel distances spread as widely as sample ones
+            low = min(low, above) if max(self.sizes) > 4 * min(self.sizes) else above
         elif second is not None and self.categories is not None:
             unequal = self.sizes[0] != self.sizes[1] or self.categories == 2
-            variance = s / 4.0 if unequal else _HALF_NORMAL * s
+            variance = s / 4.0 if unequal else 0.25 * (1.0 - 2.0 / math.pi) * s
             low = noisy - second - _quantile(alpha / 2.0, math.sqrt(variance), b, 2)
-            if self.categories * _FEW <= min(self.sizes):
+            if self.categories * 10 <= min(self.sizes):  # cells are treated as normal
                 # P(noise > b log(5 / alpha)) = alpha / 10, the rest of the 0.5 alpha of this side
                 least = second - b * math.log(5.0 / alpha)
                 shifted = noisy + _quantile(0.4 * alpha, math.sqrt(s / 4.0), b, 1)
                 high = shifted if shifted < 0 else _unbiased(shifted, least)
         return min(max(low, 0.0), self.diameter), min(high, self.diameter)
-
-    def _by_concentration(self, low: float) -> float:
-        if self.categories is None:
-            return math.sqrt(max(max(low, 0.0) ** 2 - self.spread, 0.0))
-        return low - 0.5 * math.sqrt((self.categories - 1) * self.spread)
 
     def corrected(self, noisy: float, second: float) -> float:
         """Return the distance corrected for the mean contribution of sampling error, at least 0.
@@ -371,7 +372,6 @@ def _concentrated(level: float, scale: float, b: float) -> float:
 @lru_cache(maxsize=256)
 def _quantile(level: float, sd: float, b: float, number: int) -> float:
     """Return d with P(sd W + b (sum of Laplace variables) >= d) = level."""
-    from scipy.special import ndtr
 
     def short(d: float) -> bool:
         return _mean(lambda y: np.asarray(ndtr((y - d) / sd)), b, number) > level
@@ -393,8 +393,6 @@ def first_beyond(
 
 def _unbiased(mean: float, null_mean: float) -> float:
     """Return the theta with m(theta) = `mean`, where m(0) = `null_mean`; 0 if mean is below it."""
-    from scipy.special import ndtr
-
     if mean <= max(null_mean, 0.0):
         return 0.0
     if null_mean <= 0:
@@ -409,3 +407,229 @@ def _unbiased(mean: float, null_mean: float) -> float:
         return mean > half * (r * (2.0 * float(ndtr(r)) - 1.0) + 2.0 * density)
 
     return bisect(short, 0.0, mean, _FINE_HALVINGS)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A difference of the mean scores of two sets of groups.
+
+    Parameters
+    ----------
+    first, second : tuple of int
+        Positions of the groups; the mean of several groups is the mean over all their units.
+    """
+
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+
+    def weights(self, sizes: FloatArray) -> FloatArray:
+        """Return the weight of each group's total."""
+        weights = np.zeros(len(sizes))
+        for groups, sign in ((self.first, 1.0), (self.second, -1.0)):
+            weights[list(groups)] = sign / sizes[list(groups)].sum()
+        return weights
+
+
+def contrasts(groups: int) -> tuple[Contrast, ...]:
+    """Return each group against the rest, for at least three groups, and all pairs."""
+    every = range(groups)
+    pairs = [Contrast((g,), (h,)) for g, h in combinations(every, 2)]
+    if groups == 2:
+        return tuple(pairs)
+    return (*[Contrast((g,), tuple(h for h in every if h != g)) for g in every], *pairs)
+
+
+def half_widths(
+    totals: FloatArray,
+    sizes: FloatArray,
+    distribution: DetailDistribution,
+    step: float,
+    alpha: float,
+) -> FloatArray:
+    """Return half widths of simultaneous intervals for the differences of mean scores.
+
+    Parameters
+    ----------
+    totals : ndarray of float64, shape (G, k)
+        Noisy sums of scores between 0 and 1, by group and item.
+    sizes : ndarray of float64, shape (G,)
+        Numbers of units.
+    distribution : DetailDistribution
+        Distribution of the noise in each group's totals.
+    step : float
+        Size of a lattice step of the noise in scores.
+    alpha : float
+        Probability that at least one interval fails to cover; all intervals share it evenly.
+
+    Returns
+    -------
+    ndarray of float64, shape (C, k)
+        By comparison, in the order of `contrasts`, and item.
+
+    Notes
+    -----
+    **Statistic.** There are J = C k differences, and each interval may fail with probability
+    alpha / J. By Bonferroni's inequality all cover simultaneously with probability 1 - alpha, for
+    any distributions of the groups, any dependence between items, and any decision of a test. The
+    error of an estimate is the sampling error, assumed normal, plus the noise of the groups'
+    totals. The noise is independent of the sampling error and between groups;
+    :func:`noisy_quantiles` returns the quantile of the sum.
+
+    A score between 0 and 1 with mean p has variance at most p (1 - p), which choices attain (Bhatia
+    and Davis). The mean is unknown: p (1 - p) is replaced by its maximum between the ends
+    (c +- 2 s + z^2 / 2) / (n + z^2), where c is the noisy total clipped to 0..n, s the standard
+    deviation of its noise, z the normal quantile at 1 - alpha / (2 J) and n the size of the group.
+    These are the centres of Wilson's intervals, which add z^2 answers, half of them 0 and half 1.
+    Without these answers a group of ten in which no one chose a category would have an error of 0.
+
+    Given the sizes, the mean over several groups has the variance
+    sum n_g^2 (v_g / n_g) / (sum n_g)^2.
+    """
+    weights = [contrast.weights(sizes) for contrast in contrasts(len(sizes))]
+    level = alpha / (len(weights) * totals.shape[1])
+    z = -float(ndtri(0.5 * level))
+    # the share is known up to twice the deviation of the noise; p (1 - p) is largest at the value
+    # between these ends that is closest to 1/2
+    unsure = 2.0 * step * math.sqrt(distribution.variance)
+    ends = [
+        (np.clip(totals + shift, 0.0, sizes[:, None]) + 0.5 * z * z) / (sizes[:, None] + z * z)
+        for shift in (-unsure, unsure)
+    ]
+    middle = np.clip(0.5, ends[0], ends[1])
+    variances = sizes[:, None] * middle * (1.0 - middle)
+    # Var of a difference of means: sum_g w_g^2 n_g p_g (1 - p_g); groups are independent
+    return np.array(
+        [
+            noisy_quantiles(
+                np.sqrt(w**2 @ variances), step * np.abs(w[w != 0]), distribution, level
+            )
+            for w in weights
+        ]
+    )
+
+
+TIED = 1e-8
+"""Estimates whose difference is at most this share of their range are equal."""
+
+
+def shared_ranks(values: FloatArray) -> IntArray:
+    """Return ranks, 1 for the largest estimate; ties share the best rank (1, 1, 3).
+
+    Two estimates differ if their difference exceeds 1e-8 times their range, or times 1 if the range
+    is smaller. The numerical error of solvers and sums is below this tolerance.
+    """
+    apart = TIED * max(1.0, float(np.ptp(values)))
+    return np.asarray(1 + (values > values[:, None] + apart).sum(axis=1))
+
+
+def rank_sets(
+    values: FloatArray,
+    identified: NDArray[np.bool_],
+    certain: Callable[[int], NDArray[np.bool_]],
+) -> tuple[IntArray, IntArray]:
+    """Return the lowest and highest rank of each item, with simultaneous coverage.
+
+    Parameters
+    ----------
+    values : ndarray, shape (m,)
+        Estimates; the best item has the largest.
+    identified : ndarray of bool, shape (m, m)
+        Which differences are identified. Ranks are relative to the items whose difference from an
+        item is identified.
+    certain : callable
+        Maps a number of hypotheses that may be true to the significant differences, shape (m, m):
+        those with a two-sided p-value of at most 2 alpha over that number.
+
+    Notes
+    -----
+    **Statistic.** For each ordered pair of items i and j with an identified difference, the
+    hypothesis is theta_i <= theta_j. There are M hypotheses. After R rejections, Holm's step-down
+    rejects those with a one-sided p-value of at most alpha / (M - R), until it rejects no more. The
+    tests are symmetric: in the direction of the estimate the one-sided p-value is half the
+    two-sided one, and in the other direction it is at least 1/2. The set of an item ranges from 1
+    plus the number of items significantly better than it to the number of all items minus the
+    number significantly worse.
+
+    *No false direction.* Let M_0 hypotheses be true. With probability at least 1 - alpha, none of
+    them has a p-value of at most alpha / M_0 (Bonferroni), under any dependence. In that case none
+    is rejected. Suppose that one were rejected: the hypotheses rejected before the first one would
+    all be false, so R <= M - M_0, and the p-value of the first one would be at most
+    alpha / (M - R) <= alpha / M_0.
+
+    *Simultaneous coverage.* Without a false direction, every item that is significantly better is
+    better. The lower end is therefore at most 1 plus the number of better items, and similarly for
+    the upper end. For tied items both hypotheses are true and are counted in M_0: neither item is
+    significantly better, and both sets contain all ranks that the items share.
+
+    *Without p-values* a threshold that depends on a number of pairs suffices, on two conditions. If
+    one order of each of that many pairs is false, no true hypothesis is significant, with
+    probability at least 1 - alpha. The threshold does not decrease as that number increases.
+
+    The first step is Bonferroni's method for two-sided tests of all differences, at alpha over
+    their number. Later steps only reject more, so the sets are subsets of Bonferroni's sets.
+
+    References
+    ----------
+    Holm (1979), https://www.jstor.org/stable/4615733. For ranks Mogstad, Romano, Shaikh and Wilhelm
+    (2024), https://doi.org/10.1093/restud/rdad006.
+    """
+    hypotheses = int(identified.sum())
+    ahead = identified & (values > values[:, None])
+    better = np.zeros_like(ahead)
+    rejected = -1
+    # Holm's step-down: rejected hypotheses no longer count, so the level of the others rises, until
+    # a round rejects no more
+    while better.sum() > rejected:
+        rejected = int(better.sum())
+        better |= ahead & certain(max(hypotheses - rejected, 1))
+    low = 1 + better.sum(axis=1)
+    high = 1 + identified.sum(axis=1) - better.sum(axis=0)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+def dominant_set(better: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the smallest non-empty set whose items are all better than all items outside.
+
+    Parameters
+    ----------
+    better : ndarray of bool, shape (m, m)
+        Whether the row is better than the column; never both ways, and not for every pair.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        Whether an item is in the set.
+
+    Notes
+    -----
+    **Statistic.** A set is closed if each of its items is better than each item outside. One of two
+    closed sets contains the other: if not, an item of the first alone would be better than an item
+    of the second alone, and vice versa. So there is a smallest closed set. Let it have s items.
+    Each of them is better than at least m - s items, and no item outside is better than so many.
+    Hence an item that is better than the most items is in the set. Every item to which some member
+    is not superior must be in the set as well, and adding all these items gives a closed set.
+
+    *Confidence set.* Let `better` contain orders of majorities that are all true, with probability
+    1 - alpha. The set is closed under these orders, and therefore under all true majorities, which
+    include them. The Smith set is the smallest closed set of the true majorities, so it is a subset
+    of this set. No smaller set is sufficient: if all other pairs are tied, the two sets are equal.
+
+    References
+    ----------
+    Smith (1973), https://doi.org/10.2307/1914033.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privrank.hypotheses.interval import dominant_set
+    >>> better = np.zeros((3, 3), dtype=bool)
+    >>> better[0, 2] = better[1, 2] = True
+    >>> dominant_set(better).tolist()
+    [True, True, False]
+    """
+    member: NDArray[np.bool_] = np.zeros(len(better), dtype=bool)
+    member[better.sum(axis=1).argmax()] = True
+    # no item is better than itself, so members stay in the set
+    while (larger := np.asarray(~better[member].all(axis=0))).sum() > member.sum():
+        member = larger
+    return member

@@ -1,8 +1,10 @@
-"""Null distributions of noisy statistics, from public numbers: exact or by Monte Carlo.
+"""Test statistics, null hypotheses, and the distributions of noisy statistics under them.
 
-A Monte Carlo table contains the first draws of a public sequence. The sequence of a (name, sizes)
-is fixed by a public counter seed and independent of the caller's generator. A p-value is therefore
-a function of the release alone; cached draws change the run time of a fit, never its result.
+A null hypothesis has probabilities of categories or of rankings, or is a Mallows model. Null
+distributions are computed from public numbers: exactly or by Monte Carlo. A Monte Carlo table
+contains the first draws of a public sequence. The sequence of a (name, sizes) is fixed by a public
+counter seed and independent of the caller's generator. A p-value is therefore a function of the
+release alone; cached draws change the run time of a fit, never its result.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ import math
 import os
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
+from privrank.distributions.mallows import Mallows
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
-from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
-from privrank.util.checks import check_count
+from privrank.util.arrays import FloatArray, IntArray, immutable, orders_of, readonly_copy
+from privrank.util.checks import check_count, warn_few
 from privrank.util.workers import in_processes
 
 Draw = Callable[[np.random.Generator], int | IntArray]
@@ -40,11 +44,7 @@ FORM = 2
 """Increment when the content of cached files changes, because older files are then not valid."""
 
 _LIGHT = 2**25
-_HEAVY = 2**27
-"""Work per draw up to which a table is full, and up to which it has 1,999 draws."""
-
-_MANY = 1_000
-"""Rankings per item from which norms of uniform rankings are drawn from their limit."""
+"""Work per draw up to which a table is full; up to four times as much it has 1,999 draws."""
 
 BLOCK = 64
 """Number of draws that share a generator."""
@@ -75,8 +75,7 @@ def usual_draws(kind: str, n: int, m: int) -> int:
     The default is 9,999. It is 1,999 or 999 if one draw of n rankings of m items takes long: its
     work is n m (m + 200) or, for choices among m categories, 200 m.
     """
-    work = 200 * m if kind == "choices" else _work(n, m)
-    return draws_of(work, _LIGHT, _HEAVY)
+    return draws_of(200 * m if kind == "choices" else _work(n, m), _LIGHT, 4 * _LIGHT)
 
 
 def draws_of(work: int, light: int, heavy: int) -> int:
@@ -96,7 +95,7 @@ def are_many(n: int, m: int) -> bool:
     This is done if drawing rankings would take long and there are at least 1,000 rankings per item
     (:class:`privrank.mechanisms.ranknorms.Limit`).
     """
-    return _work(n, m) > _LIGHT and n >= _MANY * m
+    return _work(n, m) > _LIGHT and n >= 1_000 * m
 
 
 def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) -> int:
@@ -153,8 +152,12 @@ def null_draws(
     label = "-".join([name.replace(" ", "_"), *map(str, sizes), f"v{TABLE_VERSION}.{FORM}"])
     stored = _MEMORY[label] if label in _MEMORY else _read(label)
     if len(stored) < draws:
-        fresh = _draw_blocks(name, sizes, draw, range(len(stored) // BLOCK, -(-draws // BLOCK)))
-        stored = np.concatenate((stored, fresh)) if len(stored) else fresh
+        # on several cores if this takes long, with a progress bar
+        blocks = range(len(stored) // BLOCK, -(-draws // BLOCK))
+        fresh = in_processes(
+            partial(_block, name, sizes, draw), blocks, f"null table of the {name}"
+        )
+        stored = np.concatenate((stored, *fresh) if len(stored) else fresh)
         _write(label, stored)
     _MEMORY[label] = stored
     return stored[:draws]
@@ -165,16 +168,8 @@ def _block(name: str, sizes: tuple[int, ...], draw: Draw, number: int) -> IntArr
     return np.array([draw(rng) for _ in range(BLOCK)], dtype=np.int64)
 
 
-def _draw_blocks(name: str, sizes: tuple[int, ...], draw: Draw, numbers: range) -> IntArray:
-    """Draw the blocks, on several cores if this takes long, with a progress bar."""
-    return np.concatenate(
-        in_processes(partial(_block, name, sizes, draw), numbers, f"null table of the {name}")
-    )
-
-
 def _folder() -> Path:
-    named = os.environ.get("PRIVRANK_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "privrank"
+    return Path(os.environ.get("PRIVRANK_CACHE") or Path.home() / ".cache" / "privrank")
 
 
 def _read(label: str) -> IntArray:
@@ -356,3 +351,279 @@ def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
     if math.isnan(statistic):
         return math.nan
     return float((1 + np.count_nonzero(table >= statistic)) / (1 + len(table)))
+
+
+Probabilities = tuple[float, ...]
+
+
+def uniform(k: int) -> Probabilities:
+    """Return k equal probabilities."""
+    return (1.0 / k,) * k
+
+
+def is_uniform(p: Probabilities) -> bool:
+    """Return whether all probabilities are equal."""
+    return min(p) == max(p)
+
+
+def multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
+    """Return counts of n choices with probabilities p, normalised for numpy's sampler."""
+    return rng.multinomial(n, _normalised(p))
+
+
+@lru_cache(maxsize=16)
+def _normalised(p: Probabilities) -> FloatArray:
+    return np.asarray(readonly_copy(np.asarray(p, dtype=np.float64) / math.fsum(p), np.float64))
+
+
+def sorted_multinomial(n: int, p: Probabilities, rng: np.random.Generator) -> IntArray:
+    """Return counts of n choices; a permutation of p only permutes the counts."""
+    places, ascending = _ascending(p)
+    counts = np.empty(len(p), dtype=np.int64)
+    counts[places] = multinomial(n, ascending, rng)
+    return counts
+
+
+@lru_cache(maxsize=16)
+def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
+    return np.argsort(p, kind="stable"), tuple(sorted(p))
+
+
+@immutable
+@dataclass(frozen=True, slots=True)
+class NullModel:
+    """A public null hypothesis: probabilities of categories or of rankings, or a Mallows model.
+
+    Parameters
+    ----------
+    probabilities : tuple of float
+        Probabilities of the categories, or of all m! rankings in lexicographic order of their
+        ranks; empty for a Mallows model, or if all rankings are equally likely.
+    theta : float
+        Minus the logarithm of phi of a Mallows model.
+    center : tuple of int
+        Ranks of the items in the centre of a Mallows model; empty if there is none.
+    """
+
+    probabilities: Probabilities = ()
+    theta: float = 0.0
+    center: tuple[int, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> NullModel:
+        """Rebuild from :meth:`to_record`."""
+        return cls(
+            tuple(float(p) for p in record["probabilities"]),
+            float(record["theta"]),
+            tuple(int(rank) for rank in record["center"]),
+        )
+
+    @property
+    def model(self) -> Mallows:
+        """The Mallows model."""
+        return Mallows.from_theta(len(self.center), self.theta, np.array(self.center))
+
+    def tabulated(self) -> NullModel:
+        """Return the hypothesis with the probabilities of all m! rankings, for up to 6 items."""
+        if not self.center:
+            return self
+        return NullModel(tuple(self.model.pmf(orders_of(len(self.center))).tolist()))
+
+    @property
+    def rules_out(self) -> bool:
+        """Whether some categories, or some rankings, have probability 0."""
+        return 0.0 in self.probabilities
+
+    @property
+    def words(self) -> str:
+        """The hypothesis in words."""
+        if self.center:
+            return (
+                f"the rankings follow the Mallows model with phi = {math.exp(-self.theta):.4g} and "
+                f"the centre given."
+            )
+        if not self.probabilities:
+            return "all orders of the items are equally likely."
+        if len(set(self.probabilities)) == 1:
+            return "all categories are equally likely."
+        return "the categories have the probabilities given."
+
+
+def binomial_null(n: int, p: float) -> Null:
+    """Return the binomial distribution without its far tails.
+
+    Notes
+    -----
+    **Null.** Counts beyond 12 standard deviations plus 50 are omitted. By Bernstein's inequality
+    their probability is less than 10^-28.
+    """
+    width = math.ceil(12 * math.sqrt(n * p * (1 - p))) + 50
+    mode = min(math.floor((n + 1) * p), n)
+    count = np.arange(max(mode - width, 0), min(mode + width, n) + 1)
+    return Null(count, binomial_weights(n, p, count))
+
+
+def binomial_weights(n: int, p: float, count: IntArray) -> FloatArray:
+    """Return the binomial probabilities of these counts."""
+    from scipy.stats import binom
+
+    return np.asarray(binom.pmf(count, n, p))
+
+
+Blindness = Literal[
+    "single category",
+    "many categories",
+    "dense choices",
+    "impossible observations",
+    "even pairs",
+    "equal mean ranks",
+    "equal mean ranks, reports",
+    "mean ranks and products of pairs",
+    "first and last alone",
+    "two rankings alone",
+    "halfway consensus",
+    "dispersion",
+    "equal mean distance",
+    "pairs and distance alone",
+    "even public pairs",
+    "one side",
+    "more noise",
+    "small group",
+    "small group, private labels",
+    "large groups",
+    "only a small group",
+    "rare category",
+    "rare category, private labels",
+    "equal pairwise fractions",
+    "beyond landmarks",
+    "equal margins",
+]
+"""Public conditions under which a statistic has little power or none.
+
+``privrank.results.testnotes.BLINDNESS`` has the sentence for each."""
+
+
+@immutable
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A whole-number statistic of a sample, with all public facts about it.
+
+    Large values are evidence against the null hypothesis. Everything except `value` is a function
+    of public numbers, so the statistic can be rebuilt from a release. The statistic does not depend
+    on the order of the units.
+
+    Parameters
+    ----------
+    name : str
+        Name in summaries, such as ``"capped Borda norm"``.
+    step : float
+        Size of one lattice step in the statistic's own unit.
+    sensitivity : int
+        Largest change, in lattice steps, when one unit is replaced.
+    value : callable
+        Maps the data and a public order of the items to the statistic in lattice steps. Data are
+        ranks, shape (n, m), for rankings, and counts by category, shape (k,), for choices.
+    null : callable
+        Maps a number of Monte Carlo draws to the distribution of the statistic under the null
+        hypothesis. Draws are used only if the distribution is not known exactly; 0 draws then give
+        an empty distribution.
+    blind_to : tuple of Blindness
+        Conditions under which the statistic has little power or none. There is no default, because
+        an omitted condition would be an implicit claim of power.
+    consistent : str or None
+        Dotted name of the object whose docstring proves, under **Consistency.**, that the power
+        against every alternative tends to 1 as n, or the smallest group, grows. None: no summary
+        claims consistency.
+    simulated : callable or None
+        The statistic of `value` without steps that only privacy needs, for simulations of power;
+        None if there are no such steps.
+    impossible : callable or None
+        Maps the data, before any reduction, to the number of observations that have probability 0
+        under the null hypothesis. Each such observation rejects it. For releases without noise
+        only; None if no observation is impossible.
+    distance : bool
+        Whether the statistic is the total variation distance of the shares from the null.
+    randomised : bool
+        Whether a public random number decides at the boundary of the rejection region, which makes
+        the level exact; for statistics with an exact null distribution.
+    coarse : callable or None
+        Maps a number of draws to the same statistic with its public constants computed from that
+        many draws, for fast searches over sample sizes; None if there are no such constants or they
+        are fast to compute.
+    sampler : callable or None
+        Maps an effect and a generator to simulated data for `value`, if the data are not rankings
+        or choices but, for example, local reports; None in all other cases.
+    """
+
+    name: str
+    step: float
+    sensitivity: int
+    value: Callable[[Any, Order], int]
+    null: Callable[[int], Null]
+    blind_to: tuple[Blindness, ...]
+    consistent: str | None
+    simulated: Callable[[Any, Order], int] | None = None
+    impossible: Callable[[IntArray], int] | None = None
+    distance: bool = False
+    randomised: bool = False
+    coarse: Callable[[int], Statistic] | None = None
+    sampler: Callable[[float, np.random.Generator], Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_declared(self.blind_to, self.consistent)
+
+
+def check_declared(blind_to: tuple[Blindness, ...], consistent: str | None) -> None:
+    """Refuse a claim of consistency next to something that cannot be detected."""
+    if blind_to and consistent is not None:
+        raise ValueError(
+            f"consistent must be None for a statistic that is blind to {blind_to[0]!r}. Declare "
+            f"either the blindness or the proof of consistency."
+        )
+
+
+@immutable
+@dataclass(frozen=True, slots=True)
+class RandomBit:
+    """A random decision, which is private because it is random.
+
+    Parameters
+    ----------
+    name : str
+        Name in summaries, such as ``"coin and ramp"``.
+    probability : callable
+        Maps the data and a public order of the items to the probability that the bit is 1, the
+        decision to reject. Its definition proves that it is private.
+    blind_to : tuple of Blindness
+        See :class:`Statistic`.
+    level : str or None
+        Dotted name of the object whose docstring proves, under **Null.**, that the size is at
+        most the level. None: no summary states a level.
+    dealt : bool
+        Whether the probability depends on the order of the rankings. They are then put in an order
+        that is drawn uniformly and kept secret, because one respondent can move the others'
+        positions.
+    """
+
+    name: str
+    probability: Callable[[IntArray, Order], float]
+    blind_to: tuple[Blindness, ...]
+    level: str | None
+    dealt: bool
+
+
+def null_for(query: Statistic | RandomBit, draws: int, alpha: float) -> Null | None:
+    """Return the null distribution of a statistic, or None for a random bit.
+
+    Emits a warning, at the caller's caller, if the Monte Carlo draws are too few for the level.
+    """
+    if isinstance(query, RandomBit):
+        return None
+    null = query.null(draws)
+    if null.draws is not None:
+        warn_few("draws", draws, alpha)
+    return null

@@ -49,11 +49,6 @@ from privrank.util.solvers import bisect
 
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
-_STRAIGHT = 1e-5
-_ALIKE = 200.0
-"""Skewness up to which a distribution is treated as normal, and shape from which a Gamma
-distribution is treated as a transformed normal variable."""
-
 _RADII = 4000
 """Number of radii over which the distribution of a coordinate is summed."""
 
@@ -83,12 +78,10 @@ def body_scale(distribution: BodyDistribution) -> float:
 
 def body_points(distribution: BodyDistribution, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return uniform points of a distribution's body, shape (draws, m)."""
-    points = _diamond if isinstance(distribution, ZeroSumLaplace) else _permutohedron
-    return points(distribution.items, draws, rng)
-
-
-def _permutohedron(m: int, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Return uniform points of K, twice the permutohedron: uniform points of uniform tiles."""
+    m = distribution.items
+    if isinstance(distribution, ZeroSumLaplace):
+        return _diamond(m, draws, rng)
+    # uniform points of K, twice the permutohedron: uniform points of uniform tiles
     points = np.empty((draws, m))
     for rows in batches(draws, m**2):
         size = rows.stop - rows.start
@@ -209,27 +202,18 @@ DetailDistribution = DiscreteLaplace | BodyDistribution
 PairDistribution = DiscreteLaplace | DiscreteGaussian | CubeNoise
 BordaDistribution = PairDistribution | PermutohedronNoise
 
-_SPAN = 1e-4
-"""Least relative half distance of two squared scales in a divided difference."""
-
-_PAIRS = 2**16
 _RATIOS = 128
-"""Number of pairs of entries of points of a body, and of distinct ratios of two weights."""
+"""Largest number of distinct ratios of two weights of entries of points of a body."""
 
 _FINE = 16
 _OCTAVES = 50
-_GRID = 128
-"""The first two numbers define the sizes that represent noise: 16 sizes until the probability
-beyond has halved, 50 times. The third is the number of values between which a distribution function
-is interpolated."""
+"""Sizes that represent noise: 16 until the probability beyond has halved, 50 times."""
 
 _BLOCK = 2**21
 """Number of normal probabilities in memory at a time."""
 
-_ENTRIES = 2**16
 _GROUPS = 128
-"""Number of entries of points of a body for quantiles, and of groups of similar size over which
-they are averaged."""
+"""Groups of similar size over which entries of points of a body are averaged for quantiles."""
 
 _PERIOD = 30.0
 _FARTHEST = 8.5
@@ -243,16 +227,9 @@ _DEVIATIONS = 33
 """Number of standard deviations of the normal part at which quantiles are computed; quantiles
 between them are interpolated linearly."""
 
-_CELLS = 2**21
-_FEWEST = 20
-_MOST = 20_000
-"""Cells of the points of a permutohedron that are drawn; the fewest and the most points."""
 
 _SIZES = 200
-_NODES = 29
-_FARTHEST_NODE = 7.0
-"""Number of sizes of a difference of entries, and number of values of the radius. The last is the
-number of standard deviations up to which a normal variable is integrated, in steps of one half."""
+"""Number of sizes of a difference of entries."""
 
 
 def mixture_tail(x: FloatArray, sd: FloatArray, sizes: FloatArray, share: FloatArray) -> FloatArray:
@@ -300,7 +277,7 @@ def skewed_tail(
     times the mean r^2 = 2 a (y - 1 - log y), with the sign of u = (y - 1) sqrt(a).
     """
     tail = np.zeros_like(sizes)
-    straight = np.abs(skewness) <= _STRAIGHT
+    straight = np.abs(skewness) <= 1e-5
     for moved in (sizes, -sizes):
         z = (x[:, None] - moved) / sd[:, None]
         tail[straight] += 0.5 * ndtr(-z[straight])
@@ -315,7 +292,7 @@ def _gamma_tail(z: FloatArray, skewness: FloatArray) -> FloatArray:
     upper = bool((skewness > 0).all())
     shape = np.broadcast_to(4.0 / skewness**2, z.shape)
     off = (z if upper else -z) / np.sqrt(shape)
-    rare = shape < _ALIKE
+    rare = shape < 200.0
     tail = np.empty_like(z)
     incomplete = gammaincc if upper else gammainc
     tail[rare] = incomplete(shape[rare], shape[rare] * np.maximum(1.0 + off[rare], 0.0))
@@ -393,7 +370,7 @@ def normal_laplace_tail(
     # for nearly equal scales over a small span around their mean
     squares = np.maximum(present[0], floor) ** 2, np.maximum(present[1], floor) ** 2
     middle = 0.5 * (squares[0] + squares[1])
-    half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), _SPAN * middle)
+    half = np.maximum(0.5 * np.abs(squares[0] - squares[1]), 1e-4 * middle)
     high = middle + half
     low = np.maximum(middle - half, 0.5 * floor**2)
     difference = high * _one_laplace_tail(x, sd, np.sqrt(high)) - low * _one_laplace_tail(
@@ -437,7 +414,11 @@ def noisy_tail(
     # table per distinct ratio serves all rows
     gap, error, a = (np.ravel(part) for part in (x, sd, first))
     ratio = np.zeros(x.size) if second is None else np.broadcast_to(second, x.shape).ravel() / a
-    known, which = _separated(ratio)
+    known, which = np.unique(ratio, return_inverse=True)
+    if len(known) > _RATIOS:
+        # the nearest point of a grid that is even on the logarithmic scale, with steps of about 1%
+        known = np.geomspace(known[0], known[-1], _RATIOS)
+        which = np.searchsorted(np.sqrt(known[1:] * known[:-1]), ratio)
     tables = [_sizes(distribution, float(size)) for size in known]
     sizes, widths = (np.array(part) for part in zip(*tables, strict=True))
     share = -np.diff(_beyond(), append=0.0)
@@ -448,19 +429,6 @@ def noisy_tail(
         spread = np.hypot(error[here, None], weight * widths[row])
         out[here] = mixture_tail(gap[here], spread, weight * sizes[row], share)
     return np.asarray(out.reshape(x.shape))
-
-
-def _separated(ratio: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the distinct ratios of two weights, and the index of the one for each ratio.
-
-    Items compared equally often have the ratio 1. If there are many ratios, each is replaced by the
-    nearest point of a grid that is even on the logarithmic scale, with steps of about 1%.
-    """
-    known, which = np.unique(ratio, return_inverse=True)
-    if len(known) > _RATIOS:
-        grid = np.geomspace(known[0], known[-1], _RATIOS)
-        return grid, np.searchsorted(np.sqrt(grid[1:] * grid[:-1]), ratio)
-    return known, which.ravel()
 
 
 def _beyond() -> FloatArray:
@@ -484,14 +452,15 @@ def _sizes(distribution: BodyDistribution, ratio: float) -> tuple[FloatArray, Fl
     """
     pairs = distribution.items // 2
     m = distribution.items
-    points = public_points(distribution, math.ceil(_PAIRS / pairs), "noise bodies")[:, : 2 * pairs]
+    # 2^16 pairs of entries
+    points = public_points(distribution, math.ceil(2**16 / pairs), "noise bodies")[:, : 2 * pairs]
     sizes = np.sort(np.abs(points[:, ::2] - ratio * points[:, 1::2]).ravel())
     left = np.ceil(len(sizes) * 2.0 ** (-np.arange(4.0 * math.log2(len(sizes)) + 1.0) / 4.0))
     starts = np.unique(len(sizes) - left.astype(np.int64))
     count = np.diff(starts, append=len(sizes))
     scale = body_scale(distribution) * np.sqrt(np.add.reduceat(sizes**2, starts) / count)
     # compute the tail at a grid of sizes and invert it by interpolation
-    t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), _GRID)
+    t = np.linspace(0.0, scale.max() * gammainccinv(m, 1e-16), 128)
     tail = gammaincc(m, t[:, None] / scale) @ (count / len(sizes))
     log_tail = np.log(np.maximum(tail, 1e-300))
     ends = np.interp(np.log(np.append(_beyond(), 2.0**-_OCTAVES)), log_tail[::-1], t[::-1])
@@ -534,8 +503,9 @@ def noisy_quantiles(
 
     def exceeded(size: FloatArray) -> NDArray[np.bool_]:
         waves = np.sin(np.outer(size * step, k)) / k
-        outside = 1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1)
-        return np.asarray(outside > level)
+        return np.asarray(
+            1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1) > level
+        )
 
     _, high = bisect(exceeded, np.zeros(len(known)), 0.5 * _PERIOD * whole, 32)
     return np.asarray(np.interp(sds, known, high))
@@ -559,9 +529,7 @@ def _transform(distribution: DetailDistribution, t: FloatArray) -> FloatArray:
 @lru_cache(maxsize=8)
 def _entries(distribution: BodyDistribution) -> FloatArray:
     """Return entry sizes of points of a distribution's body, as root mean squares of groups."""
-    points = public_points(
-        distribution, math.ceil(_ENTRIES / distribution.items), "bodies of details"
-    )
+    points = public_points(distribution, math.ceil(2**16 / distribution.items), "bodies of details")
     entries = np.sort(np.abs(points).ravel())
     even = entries[: len(entries) // _GROUPS * _GROUPS].reshape(_GROUPS, -1)
     return np.asarray(np.sqrt(np.square(even).mean(axis=1)))
@@ -608,14 +576,28 @@ def difference_tail(
     if isinstance(distribution, PermutohedronNoise):
         sizes, share = _body_differences(items)
         return mixture_tail(x, sd, step / distribution.rate * sizes, share)
-    noise, share = _variances(distribution, items, pairs)
+    # variances of the noise, and their probabilities
+    if not pairs or distribution.variance == 0 or isinstance(distribution, DiscreteGaussian):
+        noise = np.array([difference_variance(distribution, items, pairs)])
+        share = np.ones(1)
+    elif isinstance(distribution, CubeNoise):
+        radii, share = cube_radii(distribution)
+        noise = 2.0 * items * radii * (radii + 1.0) / 3.0
+    else:
+        rng = public_generator("Laplace variances", items)
+        # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
+        # has weight 2, hence 4 v E, and the 2 (m - 2) other pairs add a Gamma variable
+        shared = rng.exponential(size=4000)
+        others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
+        noise = distribution.variance * (4.0 * shared + others)
+        share = np.full(4000, 1.0 / 4000)
     spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
     return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)
 
 
 def permutohedra(items: int) -> FloatArray:
     """Return public uniform points of twice the permutohedron, shape (draws, m)."""
-    draws = min(max(_CELLS // items**2, _FEWEST), _MOST)
+    draws = min(max(2**21 // items**2, 20), 20_000)
     return public_points(PermutohedronNoise(items, 2.0**-10, 1), draws, "permutohedra")
 
 
@@ -628,29 +610,10 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
         size = np.abs(point[first] - point[second]) * (0.5 * _SIZES / (items - 1))
         count += np.bincount(np.minimum(size.astype(np.int64), _SIZES - 1), minlength=_SIZES)
     ends = np.arange(1, _SIZES + 1) * (2.0 * (items - 1) / _SIZES)
-    # the trapezoidal rule, which is exact to double precision for normal densities at such steps
-    nodes = np.linspace(-_FARTHEST_NODE, _FARTHEST_NODE, _NODES)
+    # values of the radius by the trapezoidal rule, which is exact to double precision for normal
+    # densities at steps of half a standard deviation
+    nodes = np.linspace(-7.0, 7.0, 29)
     weights = np.exp(-0.5 * nodes**2)
     radii = gammainccinv(items, ndtr(-nodes))
     mass = np.outer(count / count.sum(), weights / weights.sum())
     return np.outer(ends, radii).ravel(), mass.ravel()
-
-
-def _variances(
-    distribution: BordaDistribution, items: int, pairs: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return variances of the noise in the difference of two scores, and their probabilities.
-
-    With `pairs` the scores are row sums.
-    """
-    if pairs and isinstance(distribution, CubeNoise) and distribution.variance > 0:
-        radii, mass = cube_radii(distribution)
-        return 2.0 * items * radii * (radii + 1.0) / 3.0, mass
-    if pairs and isinstance(distribution, DiscreteLaplace) and distribution.variance > 0:
-        rng = public_generator("Laplace variances", items)
-        # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
-        # has weight 2, hence 4 v E, and the 2 (m - 2) other pairs add a Gamma variable
-        shared = rng.exponential(size=4000)
-        others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
-        return distribution.variance * (4.0 * shared + others), np.full(4000, 1.0 / 4000)
-    return np.array([difference_variance(distribution, items, pairs)]), np.ones(1)

@@ -32,7 +32,7 @@ from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, 
 from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
-from privrank.plans.choice import check_ties
+from privrank.plans.declarations import check_ties
 from privrank.release import names
 from privrank.release.release import Release
 from privrank.release.survey import Design, PairCounts, Ties

@@ -17,24 +17,23 @@ from typing import Literal
 import numpy as np
 
 from privrank.encode.samples import count_orders
-from privrank.hypotheses.nullmodel import (
+from privrank.hypotheses.nulls import (
+    Blindness,
+    Null,
+    Order,
     Probabilities,
+    Sampler,
+    Statistic,
+    Value,
     binomial_null,
     binomial_weights,
     is_uniform,
     multinomial,
-    sorted_multinomial,
-)
-from privrank.hypotheses.nulls import (
-    Null,
-    Order,
-    Sampler,
-    Value,
     null_draws,
     null_of,
+    sorted_multinomial,
     table_key,
 )
-from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.permutation import noisy_quantile
 from privrank.util.arrays import IntArray, readonly_copy, signs_of_orders
 
@@ -510,7 +509,7 @@ def omnibus(
     blind_to : tuple of Blindness
         What no part detects.
     consistent : str or None
-        As for a :class:`privrank.hypotheses.statistic.Statistic`.
+        As for a :class:`privrank.hypotheses.nulls.Statistic`.
 
     Returns
     -------

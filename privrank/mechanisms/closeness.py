@@ -66,7 +66,7 @@ others. At this scale it loses 1.138 epsilon for a set of 17 statistics (enumera
 **Departures** are statistics of any number of groups: the distance of each group from all units
 together. Let phi_i be the features of unit i, one of N. They are the indicator of its category with
 half the l1 norm, whose diameter is 1, or its ranking in the space of a kernel
-(`plans.closeness.DIAMETER` has the diameters). With mu the mean over all units and w_g = n_g / N
+(`plans.samples.DIAMETER` has the diameters). With mu the mean over all units and w_g = n_g / N
 the share of group g,
 
     D_g = |sum of phi_i - mu over the units i of g| / N = w_g |mean of g - mu|
@@ -120,7 +120,6 @@ import numpy as np
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
-from privrank.hypotheses.statistic import Comparison
 from privrank.mechanisms.permutation import (
     FLOOR,
     Gram,
@@ -135,11 +134,12 @@ from privrank.mechanisms.permutation import (
 )
 from privrank.mechanisms.samples import completed_groups, one_row_each, tabulated
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
-from privrank.plans.closeness import (
+from privrank.plans.samples import (
     DIAMETER,
     MAX_TABULATED,
     ONE_NUMBER,
     RELEASED_STEPS,
+    Comparison,
     RankKernel,
 )
 from privrank.privacy.budget import Ledger

@@ -1,6 +1,6 @@
 """From sensitive counts to a release: spend, then draw.
 
-All noise was fixed from public numbers before (:mod:`privrank.plans.calibration`). The worths of
+All noise was fixed from public numbers before (:mod:`privrank.plans.choice`). The worths of
 objective perturbation, which minimise a loss with a random linear term, are at the end.
 """
 
@@ -42,7 +42,7 @@ from privrank.mechanisms.tallies import (
     same_half,
     sample_rows,
 )
-from privrank.plans.calibration import NEAREST, OUTPUT_STEP
+from privrank.plans.choice import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
 from privrank.privacy.noise import draw_cells, draw_permutation
 from privrank.release import names
@@ -161,7 +161,7 @@ def first_stage(release: Release) -> Release:
     the plan minus the shares of the second stage. A second-stage part with the share a has a^2 / 2
     of the zero-concentrated privacy.
     """
-    plan = release.plan
+    plan = release.survey
     parts = {name: part for name, part in plan.parts.items() if name not in SECOND_STAGE}
     settings = {name: value for name, value in plan.settings.items() if name != names.DEPENDENCE}
     first = replace(plan, parts=parts, settings=settings)
@@ -194,7 +194,7 @@ def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str,
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so both stages compose.
     """
-    pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
+    pairs = release.survey.settings[names.DEPENDENCE] == "pairs"
     varied = release.design.varied
     if pairs and not varied:
         return pair_moments(encoded), {}

@@ -30,19 +30,21 @@ import numpy as np
 from privrank.distributions import kendall
 from privrank.distributions.mallows import Mallows
 from privrank.encode.samples import count_orders
-from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import (
     FULL,
+    Blindness,
     Order,
+    Statistic,
     Value,
     are_many,
+    multinomial,
     null_draws,
     null_of,
     table_key,
+    uniform,
     uniform_rankings,
     usual_draws,
 )
-from privrank.hypotheses.statistic import Blindness, Statistic
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.categories import (
     ALLOWANCE,

@@ -22,8 +22,7 @@ from privrank.consensus.orders import by_score, pair_matrix
 from privrank.consensus.rules import Rule, consensus_of
 from privrank.encode.encoded import EncodedGroups, EncodedSample, SampleBlock
 from privrank.encode.rankingforms import complete_ranks
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.statistic import RandomBit, Statistic
+from privrank.hypotheses.nulls import NullModel, RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
@@ -142,7 +141,7 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     row per unit has the same guarantee under k, and hence for the mean over k, which does not
     depend on the data. Another name can move the places of other respondents. The use of the rows
     must therefore not depend on their order, or must treat all orders alike. This is the case
-    (:class:`privrank.hypotheses.statistic.Statistic`).
+    (:class:`privrank.hypotheses.nulls.Statistic`).
     """
     drawn = encoded._people
     if drawn is None:
@@ -186,7 +185,7 @@ def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     null : NullModel
         A null model of rankings: a Mallows model, probabilities of all m! rankings, or neither for
         the uniform distribution. A Mallows model is possible if all places are known
-        (:meth:`privrank.hypotheses.nullmodel.NullModel.tabulated`).
+        (:meth:`privrank.hypotheses.nulls.NullModel.tabulated`).
     rng : numpy.random.Generator or None
         None for secure random bits.
 

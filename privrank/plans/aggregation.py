@@ -114,12 +114,11 @@ def predicted_excesses(
     pure = pure_epsilon(epsilon, delta) * (1.0 - share)
     main = epsilon * (1.0 - share)
     pairs = sensitivity.pairs_l1
-    knorm = 4.0 * permutohedron_moment(m) * (m + 1)
     variances: dict[Kind, float] = {
         "cube pairs": 2 * m * (pairs + 1) * (pairs + 2) / 3 / pure**2,
         "Laplace pairs": 4 * m * pairs**2 / pure**2,
         "Gaussian pairs": 2 * m * _gaussian(main, delta, sensitivity.pairs_l2),
-        "K-norm totals": 2 * m / (m - 1) * knorm / pure**2,
+        "K-norm totals": 2 * m / (m - 1) * (4.0 * permutohedron_moment(m) * (m + 1)) / pure**2,
         "Gaussian totals": 2 * _gaussian(main, delta, sensitivity.borda_l2),
     }
     return {kind: excess_of(variance, sample) for kind, variance in variances.items()}
@@ -149,9 +148,6 @@ def choose(kinds: tuple[Kind, ...], excesses: dict[Kind, float]) -> Kind:
     tied = [kind for kind in others if kind in PAIR_KINDS and excesses[kind] < most]
     return min(tied or kinds, key=lambda kind: excesses[kind])
 
-
-FALLBACK_SHARE = 0.05
-"""Share of epsilon of the fallback; the paper's half makes the queries twice as noisy."""
 
 LARGEST_EXPONENTIAL = 20
 """Items of the exponential mechanism, whose sampler holds 2^m numbers."""
@@ -194,12 +190,15 @@ def _plan_published(
         # exp(-rate score) with scores that move by pairs * steps: rate = xi / (2 sensitivity), a
         # little less, so rounding never spends more than xi
         settings["rate"] = math.nextafter(xi, 0.0) / (2 * pairs * steps) * (1.0 - 1e-12)
-        order = PartPlan(None, 0, xi)
-        return plan_of("exponential mechanism", epsilon, delta, {ORDER: order}, settings)
+        return plan_of(
+            "exponential mechanism", epsilon, delta, {ORDER: PartPlan(None, 0, xi)}, settings
+        )
     hay = method == "kwiksort-hay"
-    settings["cap"] = q = hay_cap(m) if hay else sort_cap(m)
-    # a sort with a cap of all pairs always ends and needs no fallback
-    shares = {} if hay or q == pairs else {FALLBACK: FALLBACK_SHARE}
+    # for Hay et al. (m - 1) log2 m, rounded up, at most all pairs
+    settings["cap"] = q = min(pairs, math.ceil((m - 1) * math.log2(m))) if hay else sort_cap(m)
+    # a sort with a cap of all pairs always ends and needs no fallback; the paper's share of a half
+    # makes the queries twice as noisy
+    shares = {} if hay or q == pairs else {FALLBACK: 0.05}
     # the smaller noise; Gaussian noise uses all of delta, so its epsilon is not increased
     gaussian = _gaussian(epsilon, delta, math.sqrt(q)) < 2.0 * (q / xi) ** 2
     total = epsilon if gaussian else xi
@@ -215,13 +214,9 @@ def _plan_published(
         rho = 0.5 * q * (steps / scale) ** 2 + 0.5 * epsilons.get(FALLBACK, 0.0) ** 2
     parts = {name: PartPlan(noise, steps, epsilons[name]) for name, noise in noises.items()}
     parts[ORDER] = PartPlan(None, 0, total)
-    rule = "KwikSort with a random rest" if hay else "KwikSort"
-    return plan_of(rule, epsilon, delta, parts, settings, rho)
-
-
-def hay_cap(m: int) -> int:
-    """Return the cap of Hay et al.: (m - 1) log2 m, rounded up, at most all pairs."""
-    return min(m * (m - 1) // 2, math.ceil((m - 1) * math.log2(m)))
+    return plan_of(
+        "KwikSort with a random rest" if hay else "KwikSort", epsilon, delta, parts, settings, rho
+    )
 
 
 AggregationMethod = Literal[
@@ -251,9 +246,6 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 MIN_SHARE = 0.05
 LARGEST_SHARE = 0.50
 """Bounds of the share of the Kemeny score, if it is requested."""
-
-LARGEST_EXCESS = 0.01
-"""Predicted excess of disagreements, as a share of all pairs, above which a fit warns."""
 
 
 def plan_aggregation(
@@ -293,7 +285,6 @@ def plan_aggregation(
             "method='auto'."
         )
     steps = unit_steps(sample, partial)
-    xi = pure_epsilon(epsilon, delta)
     m = len(sample.items)
     settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
     # the non-private run of a paper's method is one of our algorithms
@@ -315,8 +306,8 @@ def plan_aggregation(
     kind = choose(kinds, predicted_excesses(sample, epsilon, delta, share))
     # the score is pure; Gaussian noise uses all of delta, so its epsilon is not increased
     main = PAIRS if "pairs" in kind else TOTALS
-    gaussian = "Gaussian" in kind
-    epsilons = split(epsilon if gaussian else xi, {SCORE: share} if share else {}, main)
+    whole = epsilon if "Gaussian" in kind else pure_epsilon(epsilon, delta)
+    epsilons = split(whole, {SCORE: share} if share else {}, main)
     part = _main_part(kind, m, steps, epsilons[main], delta)
     parts = {main: part, ORDER: PartPlan(None, 0, 0.0)}
     if share:
@@ -342,8 +333,8 @@ def plan_of(
     rho: float | None = None,
 ) -> Plan:
     """Return the plan of an order that this rule determines."""
-    nouns = {PAIRS: "pair counts, ", TOTALS: "Borda totals, "}
-    noun = "".join(word for name, word in nouns.items() if name in parts)
+    named = ((PAIRS, "pair counts, "), (TOTALS, "Borda totals, "))
+    noun = "".join(words for name, words in named if name in parts)
     return Plan("PrivateRankAggregation", noun + rule, rule, epsilon, delta, parts, settings, rho)
 
 
@@ -413,28 +404,31 @@ def predicted_excess(release: Release) -> float | None:
         return None
     sample = release.sample
     if release.local:
-        if COVARIANCE not in release.parts:  # an adaptive protocol
+        if COVARIANCE not in release.survey:  # an adaptive protocol
             return None
-        if release.plan.method == "KwikSort":
-            counts = np.maximum(release.parts[PAIR_COUNTS].values, 1e-9)
-            spread = np.sqrt(release.plan.number("square") / counts) / release.plan.number("gain")
+        if release.survey.method == "KwikSort":
+            counts = np.maximum(release.survey[PAIR_COUNTS].values, 1e-9)
+            spread = np.sqrt(release.survey.number("square") / counts) / release.survey.number(
+                "gain"
+            )
             return float(np.minimum(0.17 * spread, 0.5).mean())
-        errors = release.parts[COVARIANCE]
+        errors = release.survey[COVARIANCE]
         m = len(sample.items)
         covariance = errors.step * errors.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
         return excess_of(sample.nobs**2 * float(differences), sample)
-    pairs = PAIRS in release.parts
-    part = release.parts.get(PAIRS if pairs else TOTALS)
+    pairs = PAIRS in release.survey
+    part = release.survey.get(PAIRS if pairs else TOTALS)
     if part is None:
         return None
-    if pairs and release.plan.method != "EB-Kemeny":
+    if pairs and release.survey.method != "EB-Kemeny":
         return 0.34 * math.sqrt(part.noise_variance) / sample.nobs
     assert isinstance(
         part.distribution, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise
     )
-    variance = difference_variance(part.distribution, len(sample.items), pairs)
-    return excess_of(part.step**2 * variance, sample)
+    return excess_of(
+        part.step**2 * difference_variance(part.distribution, len(sample.items), pairs), sample
+    )
 
 
 def cautions(release: Release) -> tuple[str, ...]:
@@ -459,7 +453,7 @@ def cautions(release: Release) -> tuple[str, ...]:
             f"method can find the order of {m} items."
         )
     excess = predicted_excess(release)
-    if excess is not None and excess > LARGEST_EXCESS:
+    if excess is not None and excess > 0.01:
         notes.append(
             f"The consensus may disagree with the rankings on {min(excess, 0.5):.1%} more of all "
             f"pairs than the best possible order. Use more {release.sample.unit}s or a larger "

@@ -1,44 +1,54 @@
-"""Possible releases of paired comparisons, and the least harmful noise for each.
+"""Possible releases of paired comparisons, the least harmful noise for each, and its calibration.
 
-Everything is computed from public numbers; the noise of a choice is calibrated afterwards. This
-module also reads declared pair counts, which are not released.
+A :class:`Choice` states what a fit releases. :func:`plan_comparisons` assigns each part the
+distribution of its noise, before any sensitive data are read. The same public numbers tell whether
+the fit will identify its worths (:func:`check_will_identify`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 import numpy as np
-import pandas as pd
 from scipy.special import stdtrit
 
-from privrank.distributions.links import LOGIT, Link
-from privrank.privacy.accounting import pure_epsilon
+from privrank.bradley_terry.fit import loss_bounds
+from privrank.bradley_terry.paircounts import MAX_ERROR, parts_of
+from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF, Link
+from privrank.hypotheses.nulls import public_generator
+from privrank.privacy.accounting import pure_epsilon, split
+from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import (
+    LOGISTIC,
     MAX_ITEMS,
+    LossBounds,
     NoiseName,
     PartNoise,
     UnitSensitivity,
     net_noise,
+    objective_loss,
     side_noise,
 )
-from privrank.release.release import Mechanism
+from privrank.release import names
+from privrank.release.release import Mechanism, Release
 from privrank.release.survey import (
     PARTS,
-    Covariates,
+    QUIET,
     Design,
-    DesignKind,
-    Excess,
     Form,
-    PairCounts,
-    Ties,
+    NoiseRequest,
+    PartPlan,
+    Perturbation,
+    Plan,
+    Setting,
     equivalent_variance,
-    nominal_pairs,
+    plan_parts,
 )
-from privrank.util.checks import as_numbers, check_choice, check_flag
+from privrank.util.checks import check_choice, warn
+from privrank.util.solvers import bisect
 
 Dependence = Literal["auto", "worst", "pairs", "none", "cluster"]
 
@@ -48,14 +58,8 @@ SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (
 GROUP_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 """Shares of epsilon that the largest design effect may have in models with covariates."""
 
-FARTHER = 2.0
-"""Factor by which a respondent moves contrasts of groups farther if worths differ."""
-
 MAX_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
-
-TYPICAL_SQUARE = 2.25
-"""Largest square of an answer less what is expected of it, where that is a half either way."""
 
 TYPICAL_EFFECT = 1.5
 """Design effect of a survey whose respondents differ, but not in one direction."""
@@ -93,9 +97,10 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
             f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
             "the questionnaire, or use dependence='none'."
         )
-    kinds = 1 if facts is None else len(np.unique(facts.kinds))
-    shown = len(design.items) * (1 if facts is None else len(facts.columns) + facts.cells)
-    if facts is not None and shown * kinds * len(design.items) > MAX_NUMBERS:
+    if facts is not None and (
+        len(design.items) ** 2 * (len(facts.columns) + facts.cells) * len(np.unique(facts.kinds))
+        > MAX_NUMBERS
+    ):
         raise ValueError(
             "dependence cannot be measured for so many combinations of covariate values: cut "
             "numeric covariates into declared levels, or use dependence='none'."
@@ -153,20 +158,24 @@ def choose_form(
             "dependence='worst' or leave it at 'auto'."
         )
     forms: tuple[Form, ...] = ("worst",) if alone else tuple(SHARES)
+    usual = SHARES if design.covariates is None else dict.fromkeys(SHARES, GROUP_SHARES)
     candidates = [
         (name, part)
         for name in (forms if form is None else (form,))
-        for part in (_shares(design, name) if share is None else (share,))
+        for part in (usual[name] if share is None else (share,))
     ]
     if math.isinf(epsilon):
         return min(candidates)
-    least = least_deviation(design, epsilon, delta)
+    # the deviation of net wins under the best distribution
+    if design.matched:
+        whole = pure_epsilon(epsilon, delta)
+        least = side_deviation(
+            side_choices(design.sensitivity, whole, ties=bool(design.ties))[0], design
+        )
+    else:
+        least = deviation(noise_choices(design.sensitivity, epsilon, delta)[0], len(design.items))
     costs = [_cost(design, epsilon, least, taken, *candidate) for candidate in candidates]
     return min(zip(costs, candidates, strict=True))[1]
-
-
-def _shares(design: Design, form: Form) -> tuple[float, ...]:
-    return SHARES[form] if design.covariates is None else GROUP_SHARES
 
 
 def _cost(
@@ -185,18 +194,29 @@ def _cost(
         2 * rows if not sensitivity.distinct else 2 + min(rows - 1, 2 * (sensitivity.items - 2))
     ) ** 2
     noise = 2.0 * least**2 / ((1.0 - taken - share) ** 2 * n * independent)
-    moments = sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
-    moved = float(largest if form == "worst" else moments)
+    moved = float(
+        largest
+        if form == "worst"
+        else sensitivity.moments_l1(ties=design.davidson, expected=design.varied)
+    )
     if design.varied:
-        moved *= TYPICAL_SQUARE
+        # largest square of an answer less what is expected of it, where that is a half either way
+        moved *= 2.25
     side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
     if (facts := design.covariates) is not None:
         # a group alone; without information its design effect is the largest possible one
-        groups = _groups(facts, design)
+        # all answers over the answers of one group, a mean over the groups
+        groups = float(facts.cells)
+        if design.pairs is not None and design.pairs.origin == "observed":
+            group = facts.cell[design.pairs.first // len(design.items)]
+            answers = np.bincount(group, design.pairs.count)
+            groups = float((answers.sum() / answers[answers > 0]).mean())
         noise = groups * noise
-        side = FARTHER * groups * side
-        known = _half_width(TYPICAL_EFFECT, side, noise, n)
-        return min(known, _half_width(float(rows), 0.0, noise, n))
+        # a respondent moves contrasts of groups twice as far if worths differ
+        side = 2.0 * groups * side
+        return min(
+            _half_width(TYPICAL_EFFECT, side, noise, n), _half_width(float(rows), 0.0, noise, n)
+        )
     even = _half_width(TYPICAL_EFFECT, side, noise, n)
     # probability that a respondent has both of two answers that can agree
     both = rows * (rows - 1) / (pairs * max(pairs - 1, 1) if sensitivity.distinct else pairs**2)
@@ -205,15 +225,6 @@ def _cost(
     )
     divided = max(TYPICAL_EFFECT, 0.5 * (1.0 + both * others / independent))
     return even**2 * (_half_width(divided, side, noise, n) if form == "worst" else even)
-
-
-def _groups(facts: Covariates, design: Design) -> float:
-    """Return the ratio of all answers to the answers of one group, a mean over the groups."""
-    if design.pairs is None or design.pairs.origin != "observed":
-        return float(facts.cells)
-    group = facts.cell[design.pairs.first // len(design.items)]
-    answers = np.bincount(group, design.pairs.count)
-    return float((answers.sum() / answers[answers > 0]).mean())
 
 
 def _half_width(effect: float, side: float, noise: float, n: int) -> float:
@@ -240,19 +251,6 @@ DEFAULT_SHARES = {
 
 BALANCED = tuple(name for name, spec in PARTS.items() if spec.share == "balanced")
 """Side releases whose shares minimise the error of these releases and the net wins together."""
-
-
-PairCountChoice = Literal["release", "equal", "proportional"]
-
-MAX_ITEMS_COMPLETE = 3000
-"""Beyond this a table of all pairs is too large to assume or to release."""
-
-MIN_ITEMS_MATCHED = 4
-"""With fewer items there are about as many items as pairs."""
-
-MIN_COUNT = 1e-6
-MAX_COUNT = 1e15
-"""Declared comparisons of a pair, which may be expected ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,10 +327,12 @@ def side_choices(
 ) -> tuple[PartNoise, ...]:
     """Return the noise of either distribution of wins and losses, the less harmful first."""
     cells = 2 * sensitivity.items
-    names: tuple[NoiseName, ...] = ("laplace",)
-    if cells <= MAX_ITEMS["zero-sum-laplace"]:
-        names += ("zero-sum-laplace",)
-    noises = [side_noise(sensitivity, name, epsilon, ties=ties) for name in names]
+    names: tuple[NoiseName, ...] = ("laplace", "zero-sum-laplace")
+    noises = [
+        side_noise(sensitivity, name, epsilon, ties=ties)
+        for name in names
+        if cells <= MAX_ITEMS.get(name, cells)
+    ]
     return tuple(sorted(noises, key=lambda noise: deviation(noise, cells)))
 
 
@@ -341,111 +341,268 @@ def side_deviation(noise: PartNoise, design: Design) -> float:
     return math.sqrt(0.5 if design.ties else 2.0) * deviation(noise, 2 * len(design.items))
 
 
-def least_deviation(design: Design, epsilon: float, delta: float) -> float:
-    """Return the standard deviation of the noise of net wins under the best distribution."""
-    sensitivity = design.sensitivity
+OUTPUT_STEP = 2.0**-30
+"""Grid on which objective perturbation publishes its worths."""
+
+NEAREST = 2.0**-7
+"""Distance of worths from grid steps, relative to ``far`` of the loss, when they are certified."""
+
+_LARGEST = 2**61
+"""Statistics stay below this bound, which leaves a margin for noise in 64 bits."""
+
+
+def objective_scale(
+    sensitivity: UnitSensitivity, gamma: float, epsilon: float, bounds: LossBounds = LOGISTIC
+) -> float:
+    """Return the smallest noise scale lam at which `gamma` is `epsilon`-private, inf if none.
+
+    Bisection on the decreasing map lam -> loss keeps the private end. Therefore the returned scale
+    satisfies ``objective_loss(sensitivity, lam, gamma, bounds) <= epsilon`` as computed.
+    """
+    if sensitivity.adjacency == "outcome" and not bounds.answers_curve:
+        return sensitivity.slope_l1(bounds.slope, bounds.reversal) / epsilon * (1 + 1e-12)
+    high = 4.0 * sensitivity.rows * max(1.0, bounds.slope) / epsilon
+    for _ in range(200):
+        if objective_loss(sensitivity, high, gamma, bounds) <= epsilon:
+            break
+        high *= 2.0
+    else:
+        return math.inf
+
+    def short(scale: float) -> bool:
+        return not (scale > 0 and objective_loss(sensitivity, scale, gamma, bounds) <= epsilon)
+
+    _, high = bisect(short, 0.0, high, 5000, relative=1e-12)
+    return high * (1 + 1e-12)
+
+
+def perturbation(
+    design: Design, gamma: float, epsilons: Mapping[str, float], link: Link
+) -> Perturbation:
+    """Fix the noise of objective perturbation from public numbers.
+
+    The tolerance of the minimiser is a few times the largest rounding error of a gradient that any
+    data set of this size can show, whatever the noise: see :func:`certified_worths`. A ridge is
+    refused if it is small relative to the noise, or so small that rounding errors move worths far.
+    """
+    bounds = loss_bounds(link)
+    spent = epsilons[names.WORTHS] + epsilons[OUTPUT]
+    if math.isinf(spent):
+        return Perturbation(gamma, 0.0, 0.0, 0.0, PartPlan(QUIET, 0, spent, OUTPUT_STEP))
+    m = len(design.items)
+    scale = objective_scale(design.sensitivity, gamma, epsilons[names.WORTHS], bounds)
+    if math.isinf(scale):
+        raise ValueError(
+            f"penalty {gamma:g} is too small for objective perturbation at this epsilon: use "
+            f"penalty='auto', a larger penalty or method='counts'."
+        )
+    answers = design.nobs * design.sensitivity.effective_rows
+    errors = m + link.exact.accuracy + (9.0 if bounds.answers_curve else 7.0)
+    # the logistic loss and the matching losses have slopes up to 1
+    worst = UNIT_ROUNDOFF * errors * (2.0 * max(1.0, bounds.slope) * answers + m * gamma)
+    if gamma < max(MIN_RIDGE * scale, 8.0 * worst / (NEAREST * link.exact.far)):
+        raise ValueError(
+            f"penalty {gamma:g} is too small for objective perturbation with noise of scale "
+            f"{scale:.3g}: use penalty='auto', a larger penalty or method='counts'."
+        )
+    tolerance = max(1e-8, 8.0 * worst)
+    cell = 2.0 ** (math.floor(math.log2(scale)) - 34)
+    beta = tolerance + 0.5 * math.sqrt(m) * cell
+    sensitivity = math.ceil(2.0 * math.sqrt(m) * beta / (gamma * OUTPUT_STEP)) + m
+    part = PartPlan(
+        DiscreteLaplace.calibrate(sensitivity, epsilons[OUTPUT]), sensitivity, spent, OUTPUT_STEP
+    )
+    return Perturbation(gamma, scale, cell, tolerance, part)
+
+
+def check_perturbation(release: Release) -> None:
+    """Refuse an archived release whose numbers do not match its objective."""
+    objective = Perturbation.of(release.survey)
+    part = objective.part
+    if math.isinf(part.epsilon):
+        return
+    assert isinstance(part.noise, DiscreteLaplace)
+    output = part.sensitivity / part.noise.scale
+    shares = {names.WORTHS: part.epsilon - output, OUTPUT: output}
+    reference = perturbation(release.design, objective.gamma, shares, release.link)
+    numbers, again = (
+        (solution.scale, solution.cell, solution.tolerance, solution.part.sensitivity)
+        for solution in (objective, reference)
+    )
+    if part.step != OUTPUT_STEP or not np.allclose(numbers, again, rtol=1e-6, atol=0.0):
+        raise ValueError("release must have the noise of its objective.")
+
+
+def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: float, by: str) -> Plan:
+    """Calibrate the noise of all parts of a fit, from public numbers.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts of the comparisons.
+    choice : Choice
+        The release that was chosen.
+    epsilon, delta : float
+        The guarantee of the whole release.
+    by : str
+        The model that spends, for the ledger.
+
+    Raises
+    ------
+    ValueError
+        If no such noise exists at these numbers.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours as in `design`: replace one unit. The parts are pure
+    differentially private, each at its share of xi = epsilon - log(1 - delta), and compose to xi,
+    hence to (epsilon, delta) (:func:`privrank.privacy.accounting.pure_epsilon`). With Gaussian
+    noise the main part is (its share of epsilon, delta)-private and the others are pure at their
+    shares of epsilon, which composes to (epsilon, delta) as well. The noise of each
+    part is that of :func:`privrank.release.survey.plan_parts`. The worths of objective perturbation
+    are covered by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the
+    zero-concentrated privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties
+    shares its noise with the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one
+    pure part.
+    """
+    if math.isinf(epsilon) and design.kind == "private":
+        design = replace(design, pairs=None)  # this run uses the observed counts
+    main = main_part(choice)
+    request = noise_request(design, choice, epsilon, delta)
+    epsilons = request.epsilons
+    parts = plan_parts(design, request)
+    settings: dict[str, Setting] = {}
+    # by public numbers no statistic exceeds 64 bits in lattice steps
+    facts = design.covariates
+    weight = 2 * facts.weight if facts is not None and facts.bounds else 2
+    finest = max((part.fineness for part in parts.values()), default=1)
+    if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
+        raise ValueError(
+            "counts= add up to more comparisons than exact whole numbers allow under this noise: "
+            "use a smaller epsilon, noise='laplace' or fewer comparisons."
+        )
+    if main == names.WORTHS:
+        objective = perturbation(design, choice.gamma, epsilons, choice.link)
+        parts[main] = objective.part
+        settings = objective.settings
+    if names.DEPENDENCE in parts:
+        settings[names.DEPENDENCE] = choice.form
+    spent = parts[main].rho
+    if spent is None:
+        spent = 0.5 * (epsilons[main] + epsilons.get(names.TIES, 0.0)) ** 2
+    rho = sum(0.5 * share**2 for name, share in epsilons.items() if name not in (main, names.TIES))
+    if choice.form == "cluster" and math.isinf(epsilon):
+        moments = names.MOMENTS + names.TIE_MOMENTS * design.davidson
+        parts |= {name: PartPlan(QUIET, 0, math.inf) for name in (*moments, names.BY_PAIR)}
+    return Plan(
+        by, choice.mechanism, choice.mechanism, epsilon, delta, parts, settings, rho + spent
+    )
+
+
+def main_part(choice: Choice) -> str:
+    """Return the name of the main part of a release."""
+    return names.WORTHS if choice.mechanism == "objective perturbation" else choice.mechanism
+
+
+def noise_request(design: Design, choice: Choice, epsilon: float, delta: float) -> NoiseRequest:
+    """Divide epsilon among the parts of a choice, whose noise can then be calibrated.
+
+    Side releases have pure noise. With Gaussian noise delta is spent on the main release.
+    """
+    whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
+    main = main_part(choice)
+    epsilons = split(whole, dict(choice.shares), main)
+    if main == names.NET and design.davidson:
+        # the noise of the net wins may also protect the ties
+        epsilons.setdefault(names.TIES, 0.0 if math.isfinite(epsilon) else math.inf)
+    return NoiseRequest(epsilons, delta, choice.noise, choice.form)
+
+
+_DRAWS = 100
+
+
+_FIRST = 10
+"""Releases that are simulated, and how many of them decide where all of these agree."""
+
+
+def check_will_identify(design: Design, plan: Plan, *, allowed: bool) -> None:
+    """Refuse a fit that will probably leave most worths unidentified; warn where it may.
+
+    Raises
+    ------
+    ValueError
+        If less than half of the worths are identified with a probability above one half, unless
+        that is `allowed`.
+    """
+    failing = probably_unidentified(design, plan)
+    if failing <= 0.05:
+        return
+    if failing <= 0.5 or allowed:
+        warn(
+            f"With probability {failing:.2f}, by public numbers, less than half of the worths "
+            "will be identified: the comparison counts of the items are close to their noise "
+            "level."
+        )
+        return
+    smaller = "a smaller max_rows, " if design.max_rows > 1 else ""
+    other = "" if design.matched else "pair_counts='proportional' if opponents met at random, "
+    raise ValueError(
+        "By public numbers less than half of the worths would be identified, because the numbers "
+        f"of comparisons of {len(design.items)} items do not exceed their noise at epsilon = "
+        f"{plan.epsilon:g}. Use {other}{smaller}a larger epsilon, a public design or PrivateTopK. "
+        "With allow_unidentified=True the fit spends epsilon anyway."
+    )
+
+
+def probably_unidentified(design: Design, plan: Plan) -> float:
+    """Return the probability that a fit identifies less than half of the worths.
+
+    Notes
+    -----
+    **Statistic.** Numbers of comparisons are simulated with the noise of the plan, all pairs asked
+    for equally often, and read as those of a release are
+    (:func:`privrank.bradley_terry.paircounts.parts_of`). An item in a part of its own is not
+    identified. Where some items are compared more often than others, more of them will not be.
+    """
+    m = len(design.items)
+    variance = 0.0  # of the noise of a pair's comparisons, or of an item's if these are all
+    if design.pairs is None or design.matched:
+        # a pair's comparisons are two cells of a win matrix, an item's its wins and its losses
+        for name, numbers in ((names.PAIR_COUNTS, 1), (names.WINS, 2), (names.SIDES, 2)):
+            if (part := plan.parts.get(name)) is not None and part.noise is not None:
+                # wins and losses are one vector; other noise has independent entries
+                variance = numbers * part.step**2 * equivalent_variance(part.noise, 2 * m)
+                break
+    if variance == 0.0:
+        return 0.0
+    expected = design.nominal_total / design.sensitivity.pairs
+    noise = variance if design.matched else (m - 1) * variance
+    # 12 standard deviations of the noise of an item's comparisons leave no doubt
+    if (m - 1) * expected > 12.0 * math.sqrt(noise + (m - 1) * expected):
+        return 0.0
+    rng = public_generator("identified", m)
+    failed = np.zeros(_DRAWS, dtype=bool)
+    for draw in range(_DRAWS):
+        failed[draw] = _alone(design, expected, variance, rng) > 0.5
+        if draw + 1 == _FIRST and failed[:_FIRST].all():
+            return 1.0
+    return float(failed.mean())
+
+
+def _alone(design: Design, expected: float, variance: float, rng: np.random.Generator) -> float:
+    """Return the share of items that one simulated release leaves alone."""
+    m = len(design.items)
+    pairs = design.sensitivity.pairs
+    deviation = math.sqrt(variance)
     if design.matched:
-        whole = pure_epsilon(epsilon, delta)
-        return side_deviation(side_choices(sensitivity, whole, ties=bool(design.ties))[0], design)
-    return deviation(noise_choices(sensitivity, epsilon, delta)[0], sensitivity.items)
-
-
-def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
-    """Return the treatment of rows beyond the bounds; refuse a draw that cannot stay secret."""
-    chosen: Excess = check_choice("excess", excess, Excess)
-    if chosen == "sample" and respondent is None:
-        raise ValueError(
-            "excess='sample' draws among the rows of a respondent. Name the column of "
-            "respondents with respondent=, or leave excess= out."
-        )
-    if chosen == "sample" and kind == "public":
-        raise ValueError(
-            "excess='sample' needs design='private', because the choice of rows must stay "
-            "secret. Use design='private', or select each respondent's rows by a rule that was "
-            "fixed before the answers were known."
-        )
-    return chosen
-
-
-def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> Ties:
-    """Return the declaration of ties; refuse a tie parameter that does not apply.
-
-    The arguments say whether all comparisons are decided, and give the covariates of the model. A
-    tie parameter cannot be combined with item covariates or an order effect.
-    """
-    if not isinstance(ties, str):
-        return check_flag("ties", ties)
-    if ties != "davidson":
-        raise ValueError(
-            f"ties must be True or False, or 'davidson' for a tie parameter, got {ties!r}."
-        )
-    if decided:
-        raise ValueError(
-            "ties='davidson' needs outcomes, but the formula winner + loser has none. Use item1 "
-            "+ item2 + outcome on the left side, or leave ties= out."
-        )
-    if facts is not None and (facts.ordered or facts.item_columns):
-        raise ValueError(
-            "ties='davidson' allows only covariates of respondents. Leave 'first' and "
-            "item_formula= out, or use ties=True."
-        )
-    return "davidson"
-
-
-def declared_pairs(
-    facts: Design, pair_counts: object, labels: tuple[Any, ...]
-) -> PairCounts | None:
-    """Return the comparisons per pair that are declared under a private design.
-
-    None if they must be released.
-    """
-    m = len(labels)
-    if pair_counts is None or isinstance(pair_counts, str):
-        choice = "release" if pair_counts is None else pair_counts
-        check_choice("pair_counts", choice, PairCountChoice)
-        if m > MAX_ITEMS_COMPLETE:
-            raise ValueError(
-                f"pair_counts must be declared as a table for more than {MAX_ITEMS_COMPLETE} "
-                f"items under a private design: a complete table of pairs would be too large."
-            )
-        if choice == "release":
-            return None
-        if choice == "proportional" and m < MIN_ITEMS_MATCHED:
-            raise ValueError(
-                f"pair_counts='proportional' needs at least {MIN_ITEMS_MATCHED} items, because "
-                "fewer items have about as many pairs as items. Leave pair_counts= out."
-            )
-        return nominal_pairs(facts, "proportional" if choice == "proportional" else "equal")
-    return _read_pairs(pair_counts, labels)
-
-
-def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
-    """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
-    rule = (
-        "pair_counts must be 'release', 'equal', 'proportional', a mapping {(item, item): count} "
-        "or a data frame with columns item1, item2, count over the declared items, each pair once, "
-        "counts positive"
-    )
-    if isinstance(table, Mapping):
-        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):
-            raise ValueError(f"{rule}.")
-        table = pd.DataFrame(
-            [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
-        )
-    names = list(table.columns) if isinstance(table, pd.DataFrame) else []
-    once = all(names.count(name) == 1 for name in ("item1", "item2", "count"))
-    if not once or (count := as_numbers(table["count"])) is None:
-        raise ValueError(f"{rule}.")
-    first, second = (
-        pd.Index(labels).get_indexer(pd.Index(table[name])) for name in ("item1", "item2")
-    )
-    # an undeclared item has the position -1; both orders of a pair have one cell, so duplicates are
-    # equal cells
-    low = np.minimum(first, second)
-    high = np.maximum(first, second)
-    cells = low * len(labels) + high
-    valid = (low >= 0) & (low < high) & (count >= MIN_COUNT) & (count <= MAX_COUNT)
-    if not (len(count) and valid.all() and len(np.unique(cells)) == len(cells)):
-        raise ValueError(f"{rule}.")
-    order = np.argsort(cells)
-    return PairCounts(low[order], high[order], count[order], "declared")
+        noisy = rng.normal((m - 1) * expected, math.sqrt(variance + (m - 1) * expected), m)
+        return float((deviation > MAX_ERROR * np.maximum(noisy, 1.0)).mean())
+    if design.distinct_pairs:
+        answered = min(design.sensitivity.effective_rows / pairs, 1.0)
+        asked = rng.binomial(design.nobs, answered, pairs)
+    else:
+        asked = rng.poisson(expected, pairs)
+    noisy = asked + rng.normal(0.0, deviation, pairs)
+    if (member := parts_of(noisy, variance, m)) is None:
+        return 0.0
+    return float((np.bincount(member)[member] == 1).mean())

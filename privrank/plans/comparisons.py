@@ -13,7 +13,6 @@ from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import MAX_ERROR
 from privrank.distributions.links import LOGIT, Link
-from privrank.plans.calibration import noise_request, objective_scale
 from privrank.plans.choice import (
     BALANCED,
     DEFAULT_SHARES,
@@ -24,6 +23,8 @@ from privrank.plans.choice import (
     choose_form,
     deviation,
     noise_choices,
+    noise_request,
+    objective_scale,
     requested_dependence,
     side_choices,
     side_deviation,
@@ -98,16 +99,6 @@ class Request:
     def private(self) -> bool:
         """Whether noise is added."""
         return not math.isinf(self.epsilon)
-
-    @property
-    def counted(self) -> bool:
-        """Whether the pair counts are released because they are not public."""
-        return self.design.pairs is None and self.private
-
-    @property
-    def matched(self) -> bool:
-        """Whether wins and losses are released, from which the pair counts follow."""
-        return self.design.matched and self.private
 
 
 def side_shares(request: Request, wanted: tuple[str, ...]) -> tuple[dict[str, float], Form]:
@@ -186,7 +177,6 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
         return {}
     m = len(design.items)
     square = ScoreFunction(LOGIT).mean_square
-    least = noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0]
     cells = 1 if design.covariates is None else design.covariates.cells
     request = NoiseRequest(dict.fromkeys(BALANCED, FINE_EPSILON))
     noise = {name: PARTS[name].calibrate(design, request).distribution.variance for name in names}
@@ -197,6 +187,7 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     }
     shared = {PAIR_COUNTS: cells, GROUP_ANSWERS: design.sensitivity.pairs}
     put = {name: factor[name] * noise[name] / shared.get(name, 1) for name in names}
+    least = noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0]
     put[NET] = (0.5 * deviation(least, m)) ** 2
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
@@ -247,9 +238,7 @@ def noises_left(
             sensitivity, request.epsilon, request.delta, share, ties=request.design.davidson
         )
         return tuple(choice.name for choice in choices)
-    # raises an error if this noise does not apply
-    net_noise(sensitivity, noise, share * request.epsilon, request.delta)
-    return (noise,)
+    return (net_noise(sensitivity, noise, share * request.epsilon, request.delta).name,)
 
 
 def plan_fit(request: Request) -> Choice:
@@ -259,8 +248,8 @@ def plan_fit(request: Request) -> Choice:
 
 def _releasing(request: Request, plans: tuple[Choice, ...]) -> Choice:
     """Return the first plan that releases every part to which the caller gives a share."""
-    given = dict(request.shares or {}) if math.isfinite(request.epsilon) else {}
-    parts = {name for name, share in given.items() if share > 0}
+    given = (request.shares or {}).items() if request.private else ()
+    parts = {name for name, share in given if share > 0}
     plan = next((plan for plan in plans if parts <= plan.shares.keys()), None)
     if plan is None:
         names = ", ".join(map(repr, sorted(parts - plans[0].shares.keys())))
@@ -322,15 +311,17 @@ def _plan_rates(request: Request) -> Choice:
         return split  # not available for wins and losses
     sides = _of_counts(request, "wins and losses")[0]
     score = ScoreFunction(LOGIT)
-    most = SPLIT_NOISE * _net_variance(request, sides, score)
-    less = _net_variance(request, split, score) <= most
+    less = _net_variance(request, split, score) <= SPLIT_NOISE * _net_variance(
+        request, sides, score
+    )
     return split if less and _counts_stand_out(request, split) else sides
 
 
 def _counts_stand_out(request: Request, plan: Choice) -> bool:
     """Return whether released comparisons of items are expected to exceed their noise clearly."""
-    compared = 2.0 * request.design.nominal_total / len(request.design.items)
-    return math.sqrt(_item_error(request, plan)) <= MAX_ERROR * compared
+    return math.sqrt(_item_error(request, plan)) <= MAX_ERROR * (
+        2.0 * request.design.nominal_total / len(request.design.items)
+    )
 
 
 def plan_choices(request: Request) -> tuple[Choice, ...]:
@@ -349,7 +340,7 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     method = request.method
     plain = design.covariates is None
     plans = []
-    if request.matched:
+    if design.matched and request.private:
         if not plain or method == "objective" or request.link != LOGIT or design.davidson:
             raise ValueError(
                 "pair_counts='proportional' is for net wins of models without covariates under "
@@ -365,9 +356,15 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
             "method='counts' or leave it at 'auto'."
         )
     if method != "objective":
-        exact = not request.private and request.link != LOGIT
-        plans += _of_counts(request, "win matrix" if exact else "net wins")
-        if plain and request.counted and len(design.items) <= MAX_ITEMS_WIN_MATRIX:
+        plans += _of_counts(
+            request, "net wins" if request.private or request.link == LOGIT else "win matrix"
+        )
+        if (
+            plain
+            and design.pairs is None
+            and request.private
+            and len(design.items) <= MAX_ITEMS_WIN_MATRIX
+        ):
             plans += _of_counts(request, "win matrix")
     private = request.private and design.kind == "private" and request.dependence != "pairs"
     perturbed = private and plain and request.noise in ("auto", "laplace")
@@ -402,14 +399,14 @@ def _with_ties(request: Request) -> tuple[Choice, ...]:
             f"{len(request.design.items)}: use ties=True, which counts a tie as half a win to "
             f"each, or fewer items."
         )
-    sensitivity = request.design.sensitivity
-    plans = _of_counts(request, "net wins")
-    for place, plan in enumerate(plans):
-        if not ties_left(sensitivity, plan.noise):
-            plans[place] = replace(
-                plan, shares={name: share for name, share in plan.shares.items() if name != TIES}
-            )
-    return tuple(plans)
+    return tuple(
+        plan
+        if ties_left(request.design.sensitivity, plan.noise)
+        else replace(
+            plan, shares={name: share for name, share in plan.shares.items() if name != TIES}
+        )
+        for plan in _of_counts(request, "net wins")
+    )
 
 
 def _of_counts(request: Request, mechanism: Mechanism, *more: str) -> list[Choice]:
@@ -460,8 +457,10 @@ def _objective_noise(request: Request, plan: Choice) -> float:
 
 def _score(plan: Choice) -> ScoreFunction:
     """Return how the scores of a private plan depend on the worths."""
-    objective = plan.mechanism == "objective perturbation"
-    return ScoreFunction(plan.link, objective and loss_bounds(plan.link).answers_curve)
+    return ScoreFunction(
+        plan.link,
+        plan.mechanism == "objective perturbation" and loss_bounds(plan.link).answers_curve,
+    )
 
 
 def _objective_ridge(request: Request, plan: Choice) -> float:
@@ -482,8 +481,7 @@ def _objective_ridge(request: Request, plan: Choice) -> float:
     def risk(log_gamma: float) -> float:
         gamma = math.exp(log_gamma)
         lam = min(_objective_noise(request, replace(plan, gamma=gamma)), 1e50)
-        shrinkage = gamma**2 * score.spread**2
-        return (sampling + 2.0 * lam**2 + shrinkage) / (information + gamma) ** 2
+        return (sampling + 2.0 * lam**2 + gamma**2 * score.spread**2) / (information + gamma) ** 2
 
     best = minimize_scalar(
         risk, bounds=(math.log(0.1 / share), math.log(1e4 / share)), method="bounded"
@@ -506,7 +504,7 @@ def predicted_error(request: Request, plan: Choice) -> float:
 
     The noise v includes the noise of net wins, of both cells of each pair or of the perturbed
     objective, and the noise of released pair counts. An error in the count of a pair moves the
-    expected wins of its items by its product with F - 1/2 (:func:`_count_error`). All other
+    expected wins of its items by its product with F - 1/2. All other
     releases enter through their shares of epsilon.
     """
     design = request.design
@@ -522,11 +520,16 @@ def predicted_error(request: Request, plan: Choice) -> float:
         noise = 0.5 * m * _cell_variance(request, plan)
     else:
         noise = _net_variance(request, plan, score)
-        asserted = design.pairs is not None and design.pairs.origin in ASSERTED
-        if design.unit == "row" and asserted:
+        if design.unit == "row" and design.pairs is not None and design.pairs.origin in ASSERTED:
             # pairs may have been fixed, or chosen at random: half way between the two
             sampling = 0.5 * (sampling + information * 0.25 / score.mean_curvature)
-    noise += m * _count_error(request, plan) * score.mean_square
+    if design.pairs is None:  # so each pair count has an error
+        error = (
+            2.0 * _cell_variance(request, plan)
+            if plan.mechanism == "win matrix"
+            else _noise(request, plan, PAIR_COUNTS).distribution.variance
+        )
+        noise += m * error * score.mean_square
     variance = sampling + noise
     spread = score.spread**2
     gamma = plan.gamma
@@ -553,8 +556,9 @@ def _net_variance(request: Request, plan: Choice, score: ScoreFunction) -> float
 
 def _noise(request: Request, plan: Choice, name: str) -> PartNoise:
     """Return the noise that a part will have."""
-    shares = noise_request(request.design, plan, request.epsilon, request.delta)
-    return PARTS[name].calibrate(request.design, shares)
+    return PARTS[name].calibrate(
+        request.design, noise_request(request.design, plan, request.epsilon, request.delta)
+    )
 
 
 def _item_error(request: Request, plan: Choice) -> float:
@@ -569,14 +573,6 @@ def _item_error(request: Request, plan: Choice) -> float:
 def _cell_variance(request: Request, plan: Choice) -> float:
     """Return the variance of the noise of a cell of the win matrix, in wins."""
     cells = _noise(request, plan, WINS)
-    step = (0.5 if request.design.ties else 1.0) / cells.fineness
-    return float(step**2 * cells.distribution.variance)
-
-
-def _count_error(request: Request, plan: Choice) -> float:
-    """Return the error variance of each pair count; 0 where the counts are public."""
-    if request.design.pairs is not None:
-        return 0.0
-    if plan.mechanism == "win matrix":
-        return 2.0 * _cell_variance(request, plan)
-    return _noise(request, plan, PAIR_COUNTS).distribution.variance
+    return float(
+        ((0.5 if request.design.ties else 1.0) / cells.fineness) ** 2 * cells.distribution.variance
+    )

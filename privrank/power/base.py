@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_origin, get_
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.effects import check_power
-from privrank.hypotheses.solving import Search, least_number
+from privrank.hypotheses.effects import Search, check_power, least_number
 from privrank.local.protocols import LARGEST_EPSILON
 from privrank.util import checks
 from privrank.util.arrays import immutable
@@ -329,7 +328,18 @@ class Power(ABC):
             raise ValueError(
                 f"exactly one of {', '.join(given)} must be None (the one to find), but {left}."
             )
-        at = self._point(nobs=nobs, effect=size, epsilon=epsilon, delta=delta, alpha=alpha)
+        # None marks the argument to solve for: nobs 0 and NaN replace it until the search ends
+        at = DesignPoint(
+            nobs=0 if nobs is None else checks.check_count("nobs", nobs, low=2, high=self._most),
+            effect=math.nan if size is None else size,
+            epsilon=math.nan if epsilon is None else checks.check_epsilon(epsilon),
+            delta=checks.check_delta(delta),
+            alpha=checks.check_alpha(alpha),
+        )
+        if self._local and at.delta > 0:
+            raise ValueError(
+                "delta must be 0 in the local model, whose guarantee is pure. Omit delta."
+            )
         if target is None:
             return Estimate(*measure(at, self.replicates), assumption=self._assumption)
         self._check_target(target, alpha)
@@ -349,30 +359,6 @@ class Power(ABC):
             )
         name, value = next(iter(stated.items()), (self._named, effect))
         return None if value is None else readers[name](value)
-
-    def _point(
-        self,
-        *,
-        nobs: int | None,
-        effect: float | None,
-        epsilon: float | None,
-        delta: float,
-        alpha: float,
-    ) -> DesignPoint:
-        """Return the design point; refuse arguments out of range, except None."""
-        # None marks the argument to solve for: nobs 0 and NaN replace it until the search ends
-        point = DesignPoint(
-            nobs=0 if nobs is None else checks.check_count("nobs", nobs, low=2, high=self._most),
-            effect=math.nan if effect is None else effect,
-            epsilon=math.nan if epsilon is None else checks.check_epsilon(epsilon),
-            delta=checks.check_delta(delta),
-            alpha=checks.check_alpha(alpha),
-        )
-        if self._local and point.delta > 0:
-            raise ValueError(
-                "delta must be 0 in the local model, whose guarantee is pure. Omit delta."
-            )
-        return point
 
     def _check_target(self, target: object, alpha: float) -> None:
         check_power(target, alpha)
@@ -429,10 +415,8 @@ class Power(ABC):
     def _range(self, name: str, at: DesignPoint) -> tuple[float, float, float]:
         """Return the start and the range of the search for a number."""
         if name == "epsilon":
-            ends = (
-                (checks.SMALLEST_EPSILON, LARGEST_EPSILON) if self._local else (SMALLEST, LARGEST)
-            )
-            return 1.0, *ends
+            least = checks.SMALLEST_EPSILON if self._local else SMALLEST
+            return 1.0, least, LARGEST_EPSILON if self._local else LARGEST
         if name != "nobs":
             return self._effect_range(at)
         if at.effect == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -15,9 +16,8 @@ from privrank.consensus.orders import weight_against
 from privrank.distributions.kendall import pair_probability
 from privrank.distributions.mallows import Mallows
 from privrank.encode.encoded import EncodedSample
-from privrank.hypotheses.effects import least_errors
+from privrank.hypotheses.effects import least_errors, mean_of
 from privrank.hypotheses.nulls import public_generator
-from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import Protocol
 from privrank.local.protocols_orders import SubRanking
@@ -28,19 +28,14 @@ from privrank.published import agkm22
 from privrank.release.names import ORDER
 from privrank.release.release import Release
 from privrank.release.survey import Plan, Sample
-from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import is_number, quoted
 
-Loss = Literal["excess", "width"]
 Method = Literal[
     "auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"
 ]
 
 MAX_THETA = 6.0
 """Largest -log phi in a search: phi = 0.0025, nearly equal rankings."""
-
-MAX_RANKS = 2**22
-"""Largest number of ranks in a simulated survey."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +94,7 @@ class AggregationPower(Power):
     """
 
     items: int | Sequence[str] = field(kw_only=False)
-    loss: Loss = "excess"
+    loss: Literal["excess", "width"] = "excess"
     method: Method = "auto"
     releases: Releases = "auto"
     mode: Mode = "central"
@@ -137,7 +132,7 @@ class AggregationPower(Power):
 
     @property
     def _most(self) -> int:
-        return MAX_RANKS // len(item_names(self.items))
+        return 2**22 // len(item_names(self.items))
 
     def _planned(self, at: DesignPoint) -> Plan | Protocol:
         """Return the plan of a fit, or the protocol of the local reports."""
@@ -202,7 +197,18 @@ class AggregationPower(Power):
         m = len(item_names(self.items))
         # the centre of the model is the order of the items, so arange(m) is the best order
         model = Mallows.from_theta(m, at.effect)
-        release = _released(model.rvs(at.nobs, rng), plan, item_names(self.items), rng)
+        ranks = model.rvs(at.nobs, rng)
+        release: Release | None = None
+        if isinstance(plan, Plan):
+            sample = Sample("rankings", item_names(self.items), at.nobs, "row", 1)
+            release = release_aggregation(
+                EncodedSample(sample, ranks), plan, budget=None, rng=rng, find=agkm22.finder(plan)
+            )
+        else:
+            tally = plan.tally(plan.simulate(ranks, rng))
+            # a fit of local reports that do not connect all items is refused
+            with suppress(ValueError):
+                release = release_consensus(tally)
         if self.loss == "width":
             if release is None:
                 # local reports that do not connect all items give complete rank sets
@@ -211,9 +217,13 @@ class AggregationPower(Power):
             return float((limits["upper"] - limits["lower"]).mean())
         # excess: expected fraction of pairs against the released order, minus the best order's;
         # exact given the order, as Mallows pair probabilities have a closed form
-        pairs = _ahead(model)
-        at_random = 0.25 * m * (m - 1)
-        lost = at_random if release is None else weight_against(release.parts[ORDER].values, pairs)
+        by_gap = np.array([0.5, *(pair_probability(gap, model.theta) for gap in range(1, m))])
+        gap = np.arange(m) - np.arange(m)[:, None]
+        # probabilities that the row is ranked before the column, 1/2 on the diagonal
+        pairs = np.where(gap >= 0, by_gap[np.abs(gap)], 1.0 - by_gap[np.abs(gap)])
+        lost = 0.25 * m * (m - 1)  # at random
+        if release is not None:
+            lost = weight_against(release.survey[ORDER].values, pairs)
         return (lost - weight_against(np.arange(m), pairs)) / math.comb(m, 2)
 
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
@@ -239,25 +249,3 @@ class AggregationPower(Power):
 
     def _shown(self, effect: float) -> float:
         return math.exp(-effect)
-
-
-def _ahead(model: Mallows) -> FloatArray:
-    """Return the probabilities that the row is ranked before the column, 1/2 on the diagonal."""
-    m = len(model.items)
-    by_gap = np.array([0.5, *(pair_probability(gap, model.theta) for gap in range(1, m))])
-    gap = np.arange(m) - np.arange(m)[:, None]
-    return np.asarray(np.where(gap >= 0, by_gap[np.abs(gap)], 1.0 - by_gap[np.abs(gap)]))
-
-
-def _released(
-    ranks: IntArray, plan: Plan | Protocol, items: tuple[str, ...], rng: np.random.Generator
-) -> Release | None:
-    """Release simulated rankings; None for local reports that do not connect all items."""
-    if isinstance(plan, Plan):
-        encoded = EncodedSample(Sample("rankings", items, len(ranks), "row", 1), ranks)
-        return release_aggregation(encoded, plan, budget=None, rng=rng, find=agkm22.finder(plan))
-    tally = plan.tally(plan.simulate(ranks, rng))
-    try:
-        return release_consensus(tally)
-    except ValueError:  # a fit of such reports is refused
-        return None

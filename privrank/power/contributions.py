@@ -12,22 +12,14 @@ import numpy as np
 import pandas as pd
 
 from privrank import btl
-from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import declared_pairs
+from privrank.plans.choice import plan_comparisons, probably_unidentified
 from privrank.plans.comparisons import Request, plan_fit
-from privrank.plans.identified import probably_unidentified
-from privrank.power.surveys import simulated_counts, simulated_release, spread_worths
+from privrank.plans.declarations import declared_pairs
+from privrank.power.comparisons import simulated_counts, simulated_release, spread_worths
 from privrank.release.survey import Design, PairCounts, Plan
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.workers import in_processes
-
-BOUNDS = (1, 2, 5, 10, 20, 50)
-
-MAX_ROWS = 2**31
-
-MAX_SIMULATED = 2**24
-"""Largest size of a simulated survey: a number for each respondent and item, or row."""
 
 Released = Literal["release", "proportional"]
 
@@ -42,7 +34,7 @@ def contribution_tradeoff(
     worths: float | Sequence[float] = 1.0,
     distinct_pairs: bool = True,
     pair_counts: Released = "release",
-    bounds: Sequence[int] = BOUNDS,
+    bounds: Sequence[int] = (1, 2, 5, 10, 20, 50),
     replicates: int = 20,
     n_jobs: int = 1,
 ) -> pd.DataFrame:
@@ -125,7 +117,8 @@ def contribution_tradeoff(
         checks.check_count("n_jobs", n_jobs)
     most = math.comb(len(labels), 2) if distinct else math.inf
     cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
-    answers = _declared(activity, MAX_SIMULATED // max(len(labels), cuts[-1]))
+    # a simulated survey has at most 2^24 numbers, one for each respondent and item, or row
+    answers = _declared(activity, 2**24 // max(len(labels), cuts[-1]))
     answers = np.minimum(answers, most)
     rows = {}
     for bound in cuts:
@@ -145,13 +138,13 @@ def contribution_tradeoff(
         number = np.minimum(answers, design.sensitivity.effective_rows).astype(np.int64)
         rows[bound] = [(answers > bound).sum(), number.sum(), *[math.nan] * 5]
         if probably_unidentified(design, plan) <= 0.5:
-            observed = replace(PairCounts.equal(len(labels), 1.0), origin="observed")
-            exact = replace(design, pairs=observed)
+            exact = replace(
+                design, pairs=replace(PairCounts.equal(len(labels), 1.0), origin="observed")
+            )
             fits = (design, plan), (exact, _plan(exact, math.inf))
             one = partial(_errors, fits, true, number)
             rows[bound][2:] = _of_bound(in_processes(one, surveys, f"max_rows {bound}", n_jobs))
-    table = pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS)
-    return table.rename_axis("max_rows")
+    return pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS).rename_axis("max_rows")
 
 
 def _plan(design: Design, epsilon: float) -> Plan:
@@ -174,8 +167,7 @@ def _errors(
     errors = []
     for design, plan in fits:
         result = btl.infer(simulated_release(replace(encoded, design=design), plan, number))
-        connected = max(map(list, result.components), key=len)
-        apart = (result.params - true)[connected]
+        apart = (result.params - true)[max(map(list, result.components), key=len)]
         shares.append(result.params.notna().mean())
         errors.append(2.0 * apart.var())
     return [shares[0], *errors]
@@ -196,7 +188,7 @@ def _check_bounds(bounds: object) -> tuple[int, ...]:
     several = checks.as_list(bounds)
     if not several:
         raise TypeError("bounds must be a sequence of values of max_rows, such as [1, 5, 20].")
-    cuts = tuple(checks.check_count("bounds", bound, high=MAX_ROWS) for bound in several)
+    cuts = tuple(checks.check_count("bounds", bound, high=2**31) for bound in several)
     if any(one >= two for one, two in zip(cuts, cuts[1:], strict=False)):
         raise ValueError("bounds must ascend, each larger than the one before it.")
     return cuts

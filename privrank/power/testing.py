@@ -23,36 +23,24 @@ from privrank.hypotheses.effects import (
     curve_between,
     curve_of,
     least_errors,
+    rejection_at_level,
 )
-from privrank.hypotheses.nulls import Null, usual_draws
-from privrank.hypotheses.simulation import rejection_at_level
-from privrank.hypotheses.statistic import RandomBit, Statistic
-from privrank.identity import IdentityMethod
-from privrank.identity import identity_statistic as ask_identity
+from privrank.hypotheses.nulls import RandomBit, Statistic, usual_draws
+from privrank.identity import IdentityMethod, identity_statistic
 from privrank.local.protocols_orders import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
-from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison
-from privrank.plans.nullmodel import read_null
+from privrank.plans.declarations import read_null
+from privrank.plans.samples import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample, SampleKind
-from privrank.uniformity import UniformityMethod
-from privrank.uniformity import uniformity_statistic as ask_uniformity
+from privrank.uniformity import UniformityMethod, uniformity_statistic
 from privrank.util.checks import as_numbers, check_count, is_number, quoted
 
-_LOOK = 256
-_DRAWS = 1_999
-"""Draws of the null distribution in the first look, and in total for rankings."""
-
-_RELABELLINGS = 99
-"""Permutations in the first look."""
-
-_WORK = 2**31
 _CHOICES = 10**8
-_GROUPED = 10**6
-"""Largest n m (m + 200) for rankings, n for choices, and n for groups in a search."""
+"""Largest number of choices in a search."""
 
 
 class TestPower(Power):
@@ -147,35 +135,28 @@ class OneSamplePower(TestPower):
         # part of the standard error
         if isinstance(query, Statistic):
             draws = usual_draws(sample.kind, at.nobs, len(sample.items))
-            draws = draws if sample.kind == "choices" else min(draws, _DRAWS)
+            draws = draws if sample.kind == "choices" else min(draws, 1_999)
             if replicates < self.replicates:
-                draws = min(draws, _LOOK)
+                draws = min(draws, 256)
                 query = query if query.coarse is None else query.coarse(draws)
             noise = DiscreteLaplace.calibrate(query.sensitivity, xi)
             null = query.null(draws)
         reject = rejection_at_level(query, noise, null, at.alpha)
         power, error = curve_of(query, reject, against, self.n_jobs).at(at.effect, replicates)
-        return power, math.hypot(error, _error_of_threshold(null, at.alpha, power))
+        if null is not None and null.draws is not None:
+            # draws of the null distribution add at most the standard error of the level at the
+            # threshold, which noise reduces, times the slope of the power as a function of the
+            # level: for normal statistics the ratio of densities at the quantiles of both
+            level = math.sqrt(at.alpha * (1.0 - at.alpha) / null.draws)
+            q, z = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, at.alpha))
+            error = math.hypot(error, level * math.exp(0.5 * (z * z - q * q)))
+        return power, error
 
     @property
     def _searched(self) -> tuple[float, float]:
         sample = self._against(10).sample
         m = len(sample.items)
-        return 2.0, _CHOICES if sample.kind == "choices" else max(_WORK // (m * (m + 200)), 1000)
-
-
-def _error_of_threshold(null: Null | None, alpha: float, power: float) -> float:
-    """Return an upper bound of the standard error of the power due to draws of the null.
-
-    This is the standard error of the level at the threshold, which noise reduces, times the slope
-    of the power as a function of the level. For normal statistics the slope is the ratio of the
-    densities at the quantiles of the power and of the level.
-    """
-    if null is None or null.draws is None:
-        return 0.0
-    level = math.sqrt(alpha * (1.0 - alpha) / null.draws)
-    at, of = (float(ndtri(min(max(p, 1e-9), 1 - 1e-9))) for p in (power, alpha))
-    return level * math.exp(0.5 * (of * of - at * at))
+        return 2.0, _CHOICES if sample.kind == "choices" else max(2**31 // (m * (m + 200)), 1000)
 
 
 @dataclass(frozen=True)
@@ -272,7 +253,7 @@ class UniformityPower(OneSamplePower):
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         if self._local:
             return Collection(PairBits(sample.items, xi), sample.nobs).statistic
-        return ask_uniformity(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
+        return uniformity_statistic(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
 
     @property
     def _searched(self) -> tuple[float, float]:
@@ -360,7 +341,7 @@ class IdentityPower(OneSamplePower):
         return Alternatives(sample, read_null(null, sample), self.alternative)
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
-        return ask_identity(
+        return identity_statistic(
             self._against(sample.nobs).null,
             sample,
             self.method,
@@ -471,8 +452,7 @@ class ClosenessPower(TestPower):
         return Sample(self.kind, item_names(self.items), nobs, "row", 1, groups=named)
 
     def _against(self, nobs: int) -> Alternatives:
-        shares = np.asarray(self.shares, dtype=np.float64)
-        small = max(int(nobs * shares.min() / shares.sum()), 2)
+        small = max(int(nobs * np.min(self.shares) / np.sum(self.shares)), 2)
         sample = Sample(self.kind, item_names(self.items), small, "row", 1)
         return Alternatives(sample, read_null("uniform", sample))
 
@@ -481,7 +461,6 @@ class ClosenessPower(TestPower):
         # a first look with 99 permutations loses a little power: it only brackets the answer, and
         # the last measurement uses as many permutations as the test
         sample = self._sample(at.nobs)
-        look = replicates < self.replicates
         comparison = compare(self.method, sample)
         plan = plan_comparison(
             sample,
@@ -490,7 +469,9 @@ class ClosenessPower(TestPower):
             at.delta,
             method=self.method,
             alpha=at.alpha,
-            permutations=min(self.permutations, _RELABELLINGS) if look else self.permutations,
+            permutations=(
+                min(self.permutations, 99) if replicates < self.replicates else self.permutations
+            ),
         )
         reject = comparison_rejects(comparison, plan, sample, at.alpha)
         return curve_between(reject, sample, self.n_jobs)[0].at(at.effect, replicates)
@@ -505,7 +486,6 @@ class ClosenessPower(TestPower):
 
     @property
     def _searched(self) -> tuple[float, float]:
-        shares = np.asarray(self.shares, dtype=np.float64)
         tabulated = self.kind == "choices" or len(item_names(self.items)) <= MAX_TABULATED
-        least = math.ceil(3.0 * shares.sum() / shares.min())
-        return float(least), float(_GROUPED if tabulated else LARGEST_GRAM)
+        least = math.ceil(3.0 * np.sum(self.shares) / np.min(self.shares))
+        return float(least), float(10**6 if tabulated else LARGEST_GRAM)

@@ -19,10 +19,9 @@ from functools import partial
 
 import numpy as np
 
-from privrank.hypotheses.nullmodel import multinomial, uniform
-from privrank.hypotheses.nulls import Order, null_of
-from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
+from privrank.hypotheses.nulls import Order, RandomBit, Statistic, multinomial, null_of, uniform
 from privrank.mechanisms.categories import excess
+from privrank.plans.samples import Decision
 from privrank.privacy.noise import draw_bit
 from privrank.release.names import DECISION
 from privrank.release.survey import Plan

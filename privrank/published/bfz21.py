@@ -21,8 +21,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from privrank.distributions import kendall
-from privrank.hypotheses.nulls import FULL, Order, null_of
-from privrank.hypotheses.statistic import Blindness, RandomBit, Statistic
+from privrank.hypotheses.nulls import FULL, Blindness, Order, RandomBit, Statistic, null_of
 from privrank.mechanisms.ranknorms import pair_sums
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import IntArray

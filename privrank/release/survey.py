@@ -13,7 +13,7 @@ by these declarations, archives are checked against them, and summaries use thei
 statistics themselves, which see data, are :data:`privrank.mechanisms.tallies.STATISTICS` and, in a
 second stage, :data:`privrank.mechanisms.comparisons.SECOND_STAGE`. The worths of objective
 perturbation, whose noise depends on a ridge and a loss, are planned by
-:func:`privrank.plans.calibration.perturbation`.
+:func:`privrank.plans.choice.perturbation`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Findings of a result in sentences that hold simultaneously at its level: the start of a report.
 
-Sentences about ranks are read off the rank sets of :func:`privrank.hypotheses.ranksets.rank_sets`.
+Sentences about ranks are read off the rank sets of :func:`privrank.hypotheses.interval.rank_sets`.
 If a result has a test and statements of another family, the test comes first. The other statements
 are made only if it rejects, at the same level (a fixed sequence). If the hypothesis is true, a
 false statement needs a false rejection; if it is not, one of the other statements must be false.

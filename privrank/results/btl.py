@@ -18,7 +18,7 @@ from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
 from privrank.distributions.links import LOGIT, Link
 from privrank.distributions.simulate import PlackettLuce, generator
-from privrank.hypotheses.ranksets import shared_ranks
+from privrank.hypotheses.interval import shared_ranks
 from privrank.release.release import Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
@@ -681,7 +681,7 @@ class BTLResult(Result):
         The columns are ``lower`` and ``upper``. With m items, ``lower`` is 1 plus the number of
         items that are significantly better, and ``upper`` is m minus the number that are
         significantly worse. Significance is decided by step-down tests of all differences of two
-        worths (:func:`privrank.hypotheses.ranksets.rank_sets`).
+        worths (:func:`privrank.hypotheses.interval.rank_sets`).
 
         Examples
         --------

@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.hypotheses.details import contrasts, half_widths
-from privrank.hypotheses.effects import DetectableEffect, check_power, detectable_between
-from privrank.hypotheses.interval import THRESHOLD_LEVEL, zero_rule
-from privrank.hypotheses.simulation import RejectionProbability
-from privrank.hypotheses.statistic import Comparison
-from privrank.plans.closeness import DISTANCES, RELEASED_STEPS
+from privrank.hypotheses.effects import (
+    DetectableEffect,
+    RejectionProbability,
+    check_power,
+    detectable_between,
+)
+from privrank.hypotheses.interval import THRESHOLD_LEVEL, contrasts, half_widths, zero_rule
+from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
@@ -308,7 +310,7 @@ class ClosenessResult(Result):
         -----
         **Statistic.** The probability that any interval fails to cover is at most alpha, whether or
         not the test rejects. Clear differences may therefore be reported with or without a
-        rejection (:func:`privrank.hypotheses.details.half_widths`).
+        rejection (:func:`privrank.hypotheses.interval.half_widths`).
 
         Examples
         --------
@@ -370,7 +372,7 @@ class ClosenessResult(Result):
         release = self.release
         sample = self.release.sample
         # the proof of a smoothed p-value has one step in real numbers, which a note states
-        permutations = release.plan.number("permutations")
+        permutations = release.survey.number("permutations")
         # the smallest p-value of a clear difference, rounded up like all p-values
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
@@ -509,7 +511,7 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     items = list(sample.items)
     # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
-    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+    parts = [release.survey[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
     distribution = parts[0].distribution
     step = parts[0].step / largest
     assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
@@ -568,7 +570,7 @@ def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) ->
         *said(
             "differences" if release.source == "none" else "differences, released",
             measure="mean ranks" if release.sample.kind == "rankings" else "shares",
-            epsilon=release.parts[f"{DETAILS} 0"].epsilon,
+            epsilon=release.survey[f"{DETAILS} 0"].epsilon,
             count=len(frame),
             level=percent(1.0 - alpha),
         ),

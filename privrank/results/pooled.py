@@ -15,7 +15,7 @@ from scipy.spatial.distance import squareform
 
 from privrank import __version__
 from privrank.consensus.statements import NoisyVotes
-from privrank.hypotheses.ranksets import rank_sets, shared_ranks
+from privrank.hypotheses.interval import rank_sets, shared_ranks
 from privrank.release.archived import archive
 from privrank.release.survey import record_of
 from privrank.results import guarantee, plots, tables
@@ -418,7 +418,7 @@ class PooledResult(Summarised):
         The columns are ``lower`` and ``upper``. With m items, ``lower`` is 1 plus the number of
         items that are significantly better, and ``upper`` is m minus the number that are
         significantly worse. Significance is decided by step-down tests of all differences
-        (:func:`privrank.hypotheses.ranksets.rank_sets`).
+        (:func:`privrank.hypotheses.interval.rank_sets`).
 
         Examples
         --------

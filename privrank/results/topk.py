@@ -13,7 +13,7 @@ from privrank.bradley_terry.dependence import degrees_of_freedom
 from privrank.bradley_terry.equations import ScoreEquations, degree_error, score_equations
 from privrank.bradley_terry.paircounts import uncounted
 from privrank.bradley_terry.scoretests import to_normal
-from privrank.hypotheses.ranksets import rank_sets, shared_ranks
+from privrank.hypotheses.interval import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import SIDES
 from privrank.release.survey import Design
@@ -515,7 +515,7 @@ class TopKResult(Result):
         """Return simultaneous confidence sets of the ranks.
 
         They invert step-down tests of all differences
-        (:func:`privrank.hypotheses.ranksets.rank_sets`).
+        (:func:`privrank.hypotheses.interval.rank_sets`).
 
         Returns
         -------

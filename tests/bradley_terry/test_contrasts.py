@@ -10,7 +10,7 @@ from scipy.stats import norm, t
 
 import privrank as pr
 from privrank.bradley_terry.contrasts import Worths, quasi_variances
-from privrank.hypotheses.ranksets import rank_sets
+from privrank.hypotheses.interval import rank_sets
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "covariates.json").read_text(encoding="utf-8")

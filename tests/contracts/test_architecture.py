@@ -45,7 +45,7 @@ ENTRY_POINTS = {"aggregation", "archive", "btl", "closeness", "datasets", "ident
 ENTRY_POINTS |= {"pooling", "topk", "uniformity"}
 
 # Modules of one family have the same name in several subpackages. All other names are unique.
-FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "nullmodel", "samples"}
+FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "mallows", "samples"}
 FAMILIES |= {"base", "pooling", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
@@ -82,7 +82,7 @@ LARGER = {
     "kernels.search.pivot_sort": 32,
     "kernels.search.stationary_direction": 38,
     "plans.aggregation.plan_aggregation": 40,
-    "power.surveys.simulated_counts": 33,
+    "power.comparisons.simulated_counts": 33,
 }
 
 

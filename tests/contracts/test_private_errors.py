@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.plans.closeness import LARGEST_DEAL
+from privrank.plans.samples import LARGEST_DEAL
 
 GROUPS, CATEGORIES = ["anna's", "bert's"], ["a", "b"]
 

@@ -12,7 +12,7 @@ from searching import CANARY, ODD, has_canary, reachable
 
 import privrank as pr
 from privrank.encode.encoded import EncodedSample
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.nulls import Statistic
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import Sample
 from privrank.uniformity import uniformity_statistic

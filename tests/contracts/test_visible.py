@@ -34,7 +34,7 @@ from privrank.distributions.links import BUILT_IN
 from privrank.encode import frames
 from privrank.encode.encoded import Encoded
 from privrank.plans import aggregation as rankplan
-from privrank.plans import choice, nullmodel
+from privrank.plans import choice, declarations
 from privrank.plans import comparisons as plan
 from privrank.privacy import noise
 from privrank.release import survey as design
@@ -217,7 +217,7 @@ def forgotten_noise(patch):
 
 
 def forgotten_smoothing(patch):
-    patch.setattr("privrank.plans.closeness.smoothing_scale", lambda reach, epsilon: 0.0)
+    patch.setattr("privrank.plans.samples.smoothing_scale", lambda reach, epsilon: 0.0)
 
 
 def certain_bit(patch):
@@ -321,7 +321,7 @@ def chosen(name, models):
 
 
 TESTS = (pr.UniformityTest, pr.IdentityTest, pr.ClosenessTest)
-PARTIAL = (("ties", nullmodel.Ties), ("missing", nullmodel.Gaps))
+PARTIAL = (("ties", declarations.Ties), ("missing", declarations.Gaps))
 PAIRED = (pr.PrivateBTL, pr.PrivateTopK)
 OPTIONS = [
     ("method", plan.Method, PAIRED[:1]),
@@ -333,7 +333,7 @@ OPTIONS = [
     ("design", design.DesignKind, PAIRED[1:]),
     ("excess", design.Excess, PAIRED[:1]),
     ("excess", design.Excess, PAIRED[1:]),
-    ("pair_counts", choice.PairCountChoice, PAIRED[:1]),
+    ("pair_counts", declarations.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
     ("target", intervals.Target, (pr.PrivateRankAggregation,)),
     ("method", uniformity.UniformityMethod, (pr.UniformityTest,)),

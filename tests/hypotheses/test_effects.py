@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.simulation import Curve
-from privrank.hypotheses.solving import detectable
+from privrank.hypotheses.effects import Curve, Search, least_number
 from privrank.results.claims import CLAIMS
 
 
@@ -22,10 +21,11 @@ def test_the_error_of_an_effect_is_that_of_its_simulation(monkeypatch):
     found = []
     for turn in range(30):
         monkeypatch.setattr(
-            "privrank.hypotheses.simulation.public_generator",
+            "privrank.hypotheses.effects.public_generator",
             lambda label, number, turn=turn: np.random.default_rng([turn, number]),
         )
-        found.append(detectable(probit_curve().at, 0.6, 100, start=0.5, most=2.0))
+        search = Search(probit_curve().at, 0.6, 2.0**-20 * 0.5, 2.0, 100)
+        found.append(least_number(search, 0.5))
     effects, errors = np.array([(one.at, one.error) for one in found]).T
     assert 0.4 < np.median(errors) / effects.std(ddof=1) < 2.5
     assert abs(effects.mean() - 1.2) < 0.1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from privrank.hypotheses.details import Contrast, contrasts, half_widths
+from privrank.hypotheses.interval import Contrast, contrasts, half_widths
 from privrank.hypotheses.tails import noisy_quantiles, normal_laplace_tail, simulated
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace

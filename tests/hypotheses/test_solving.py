@@ -9,8 +9,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import privrank as pr
-from privrank.hypotheses.simulation import Curve, mean_of
-from privrank.hypotheses.solving import Search, Solved, least_number
+from privrank.hypotheses.effects import Curve, Search, Solved, least_number, mean_of
 from privrank.power import base
 from privrank.util import workers
 from privrank.util.workers import in_processes

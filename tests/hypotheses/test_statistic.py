@@ -4,7 +4,8 @@ import inspect
 
 import pytest
 
-from privrank.hypotheses.statistic import Comparison, RandomBit, Statistic
+from privrank.hypotheses.nulls import RandomBit, Statistic
+from privrank.plans.samples import Comparison
 
 REQUIRED = {
     Statistic: {

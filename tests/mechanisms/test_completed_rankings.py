@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import NullModel
 from privrank.mechanisms import samples
 from privrank.mechanisms.samples import completed
 from privrank.results.claims import CLAIMS

@@ -18,7 +18,7 @@ from privrank.mechanisms.closeness import (
     share_departures,
 )
 from privrank.mechanisms.permutation import deal, gram_blocks, largest_distance
-from privrank.plans.closeness import DIAMETER, private_label_sensitivity, sum_sensitivity
+from privrank.plans.samples import DIAMETER, private_label_sensitivity, sum_sensitivity
 from privrank.util.arrays import orders_of
 
 SIZES = [(1, 2), (3, 3), (2, 4), (2, 2, 2), (1, 2, 4), (1, 1, 2, 2)]

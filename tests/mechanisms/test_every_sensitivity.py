@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from privrank import identity, uniformity
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.hypotheses.statistic import Statistic
+from privrank.hypotheses.nulls import NullModel, Statistic
 from privrank.mechanisms.categories import Alternative
 from privrank.release.survey import Sample
 

@@ -18,13 +18,15 @@ from privrank.mechanisms.permutation import (
     kernel_products,
 )
 from privrank.mechanisms.ranknorms import Limit, plain_norm, residual_norm, sees_everything
-from privrank.plans.closeness import (
+from privrank.plans.samples import (
     DIAMETER,
     LARGEST_GRAM,
     MAX_FEATURED,
-    check_gram,
+    comparison_of,
     mean_sensitivity,
+    plan_comparison,
 )
+from privrank.release.survey import Sample
 from privrank.util.arrays import orders_of
 
 
@@ -99,10 +101,16 @@ def test_a_kernel_matrix_of_few_and_features_of_many(monkeypatch):
 
 
 def test_too_many_rankings_for_a_matrix_are_refused():
-    check_gram(LARGEST_GRAM, MAX_FEATURED + 1)
-    check_gram(10**6, MAX_FEATURED)
+    def plan(n, m):
+        groups = (("a", n // 2), ("b", n - n // 2))
+        sample = Sample("rankings", tuple(map(str, range(m))), n, "row", 1, groups=groups)
+        test = {"method": "auto", "alpha": 0.05, "permutations": 99}
+        return plan_comparison(sample, comparison_of("auto", sample), 1.0, 0.0, **test)
+
+    plan(LARGEST_GRAM, MAX_FEATURED + 1)
+    plan(10**6, MAX_FEATURED)
     with pytest.raises(ValueError, match="at most 20,000 in all, and these are 20,001"):
-        check_gram(LARGEST_GRAM + 1, MAX_FEATURED + 1)
+        plan(LARGEST_GRAM + 1, MAX_FEATURED + 1)
 
 
 def test_features_tell_what_the_matrix_tells():

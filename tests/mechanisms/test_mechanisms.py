@@ -30,9 +30,8 @@ from privrank.encode.encoded import Encoded
 from privrank.mechanisms import comparisons, tallies
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.tallies import pair_moments, round_expected
-from privrank.plans import calibration
-from privrank.plans.calibration import objective_scale, plan_comparisons
-from privrank.plans.choice import Choice
+from privrank.plans import choice as calibration
+from privrank.plans.choice import Choice, objective_scale, plan_comparisons
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss

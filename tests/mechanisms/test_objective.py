@@ -22,9 +22,8 @@ from privrank.distributions.links import PROBIT, Link
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import comparisons, tallies
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans import calibration
-from privrank.plans.calibration import objective_scale, plan_comparisons
-from privrank.plans.choice import Choice
+from privrank.plans import choice as calibration
+from privrank.plans.choice import Choice, objective_scale, plan_comparisons
 from privrank.privacy.sensitivity import (
     LOGISTIC,
     LossBounds,

@@ -13,7 +13,7 @@ from test_objective import LINKS, counts_only, exact_slope, problem
 from privrank.bradley_terry.fit import loss_bounds
 from privrank.distributions.links import LOGIT
 from privrank.mechanisms import comparisons
-from privrank.plans import calibration
+from privrank.plans import choice as calibration
 from privrank.release.survey import PairCounts
 
 SHARES = {"worths": 0.99, "output": 0.01}

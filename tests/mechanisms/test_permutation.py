@@ -18,15 +18,17 @@ from privrank.mechanisms.permutation import (
     largest_distance,
     permuted_statistics,
 )
-from privrank.plans.closeness import (
+from privrank.plans.samples import (
     DIAMETER,
     LARGEST_DEAL,
-    check_deal,
     chi_square_sensitivity,
+    comparison_of,
     mean_sensitivity,
+    plan_comparison,
 )
 from privrank.privacy import noise
 from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.release.survey import Sample
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
@@ -146,9 +148,14 @@ def test_many_respondents_are_dealt_with_the_right_moments():
 
 
 def test_no_more_respondents_than_can_be_dealt():
+    def plan(n):
+        sample = Sample("choices", ("x", "y"), n, "row", 1, groups=(("a", 2), ("b", n - 2)))
+        test = {"method": "auto", "alpha": 0.05, "permutations": 99}
+        return plan_comparison(sample, comparison_of("auto", sample), 1.0, 0.0, **test)
+
     with pytest.raises(ValueError, match="at most 999,999,999 units"):
-        check_deal(LARGEST_DEAL + 1)
-    check_deal(LARGEST_DEAL - 1)
+        plan(LARGEST_DEAL)
+    plan(LARGEST_DEAL - 1)
 
 
 def test_batches_do_not_change_the_statistics(monkeypatch):

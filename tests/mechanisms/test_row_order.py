@@ -19,7 +19,7 @@ from outcomes import Outcomes
 import privrank as pr
 from privrank.closeness import ClosenessMethod
 from privrank.encode.samples import encode_rankings
-from privrank.hypotheses.nullmodel import NullModel
+from privrank.hypotheses.nulls import NullModel
 from privrank.identity import IdentityMethod
 from privrank.mechanisms import samples
 from privrank.mechanisms.capped import capped_norm

@@ -23,7 +23,7 @@ from privrank.mechanisms.permutation import (
     largest_distance,
     permuted_statistics,
 )
-from privrank.plans.closeness import RELEASED_STEPS, smoothing_scale
+from privrank.plans.samples import RELEASED_STEPS, smoothing_scale
 from privrank.privacy.noise import draw_cells
 from privrank.published import asz18
 from privrank.release.names import DECISION

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from privrank.hypotheses.nullmodel import binomial_null as windowed
-from privrank.hypotheses.nullmodel import binomial_weights
+from privrank.hypotheses.nulls import binomial_null as windowed
+from privrank.hypotheses.nulls import binomial_weights
 from privrank.mechanisms.categories import binomial
 from privrank.privacy.noise import DiscreteLaplace
 

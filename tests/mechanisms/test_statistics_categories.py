@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from
-from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import FULL, null_draws, public_generator
+from privrank.hypotheses.nulls import FULL, null_draws, public_generator, uniform
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import QUANTILE_DRAWS, _quantiles
 from privrank.mechanisms.ranknorms import of_orders

@@ -12,8 +12,7 @@ from omnibusparts import cellwise_excess, kendall_norm
 
 from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from
-from privrank.hypotheses.nullmodel import uniform
-from privrank.hypotheses.nulls import Null, public_generator, table_key
+from privrank.hypotheses.nulls import Null, public_generator, table_key, uniform
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import (
     _quantiles,

@@ -20,7 +20,7 @@ from privrank.mechanisms.permutation import (
     largest_distance,
     swapped,
 )
-from privrank.plans.closeness import DIAMETER, PAIR_FACTOR
+from privrank.plans.samples import DIAMETER, PAIR_FACTOR
 from privrank.release.survey import Sample
 from privrank.results.claims import CLAIMS
 from privrank.util.arrays import orders_of

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.plans import closeness as module
-from privrank.plans.closeness import plan_details
+from privrank.plans import samples as module
+from privrank.plans.samples import plan_details
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity

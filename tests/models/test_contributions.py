@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.plans.calibration import plan_comparisons
+from privrank.plans.choice import plan_comparisons, probably_unidentified
 from privrank.plans.comparisons import Request, plan_fit
-from privrank.plans.identified import probably_unidentified
-from privrank.power.surveys import simulated_counts
+from privrank.power.comparisons import simulated_counts
 from privrank.release.survey import Design
 
 ITEMS = list("abc")

@@ -206,7 +206,7 @@ def test_detectable_effects():
 def test_archived_results_come_back_without_drawing(build, options, monkeypatch):
     result = build().fit(1.0, 1e-6, rng=seeded(), **options, draws=499)
     text, shown = result.to_json(), str(result.summary())
-    monkeypatch.setattr(nulls, "_draw_blocks", None)
+    monkeypatch.setattr(nulls, "in_processes", None)
     again = pr.from_json(text)
     assert again.to_json() == text and str(again.summary()) == shown
     assert str(pickle.loads(pickle.dumps(result)).summary()) == shown

@@ -165,7 +165,7 @@ def test_the_pvalue_is_a_function_of_the_release():
 def test_an_archived_result_comes_back_without_drawing_anything(method, monkeypatch):
     result = pr.UniformityTest(consensus(600, 5)).fit(1.0, method=method, rng=seeded(4))
     text, shown = result.to_json(), str(result.summary())
-    monkeypatch.setattr(nulls, "_draw_blocks", None)
+    monkeypatch.setattr(nulls, "in_processes", None)
     again = pr.from_json(text)
     assert again.to_json() == text and str(again.summary()) == shown
     assert again.reject == result.reject and again.method == result.method
@@ -356,7 +356,7 @@ def test_an_interrupted_null_table_costs_no_budget(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(nulls, "_draw_blocks", interrupted)
+    monkeypatch.setattr(nulls, "in_processes", interrupted)
     budget = pr.Budget(epsilon=1.0, unit="row")
     with pytest.raises(KeyboardInterrupt):
         pr.UniformityTest(consensus(77, 9)).fit(1.0, budget=budget)

@@ -14,7 +14,7 @@ from privrank.bradley_terry.fit import ScoreFunction
 from privrank.distributions.links import find
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans import comparisons as plan
-from privrank.plans.calibration import plan_comparisons
+from privrank.plans.choice import plan_comparisons
 from privrank.release.survey import Design, PairCounts
 
 UNIVERSITY, IMMIGRATION = pr.datasets.load_university(), pr.datasets.load_immigration()

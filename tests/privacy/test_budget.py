@@ -15,7 +15,7 @@ import pytest
 import privrank as pr
 from privrank import btl
 from privrank.mechanisms import comparisons as mechanisms
-from privrank.plans import calibration
+from privrank.plans import choice as calibration
 from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 

@@ -11,8 +11,7 @@ from scipy.stats import chisquare, norm
 import privrank as pr
 from privrank.hypotheses.tails import cube_radii, noisy_tail, simulated
 from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.calibration import plan_comparisons
-from privrank.plans.choice import Choice, deviation, noise_choices
+from privrank.plans.choice import Choice, deviation, noise_choices, plan_comparisons
 from privrank.privacy.accounting import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace

@@ -8,10 +8,11 @@ import pytest
 from privrank import Budget, Mallows, PrivateRankAggregation, from_json
 from privrank.consensus.orders import kwiksort
 from privrank.mechanisms.samples import pair_count_values
-from privrank.plans.aggregation import hay_cap, sort_cap
+from privrank.plans.aggregation import plan_aggregation, sort_cap
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published.agkm22 import noisy_kwiksort
 from privrank.release.names import FALLBACK, QUERIES
+from privrank.release.survey import Sample
 
 
 def exact(values):
@@ -128,7 +129,13 @@ def test_hardly_any_sort_exceeds_its_cap(m):
 
 
 def test_caps():
-    assert [hay_cap(m) for m in (2, 4, 10)] == [1, 6, 30]
+    hay = [
+        plan_aggregation(
+            Sample("rankings", tuple(map(str, range(m))), 9, "row", 1), 1.0, 0.0, "kwiksort-hay"
+        )
+        for m in (2, 4, 10)
+    ]
+    assert [plan.number("cap") for plan in hay] == [1, 6, 30]
     assert [sort_cap(m) for m in (2, 10, 15, 30, 100)] == [1, 45, 102, 256, 1152]
 
 

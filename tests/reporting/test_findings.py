@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.ranksets import rank_sets
+from privrank.hypotheses.interval import rank_sets
 from privrank.reporting import findings as module
 from privrank.reporting.findings import findings, settled_ranks
 from privrank.results.claims import CLAIMS

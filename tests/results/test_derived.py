@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
-from privrank.hypotheses.ranksets import dominant_set
+from privrank.hypotheses.interval import dominant_set
 from privrank.local import SubRanking
 
 CEMS = pr.datasets.load_university()

@@ -13,11 +13,17 @@ import pytest
 
 import privrank as pr
 from privrank import closeness, identity, uniformity
-from privrank.hypotheses.nullmodel import NullModel, multinomial, uniform
-from privrank.hypotheses.nulls import null_of
-from privrank.hypotheses.statistic import Blindness, RandomBit, Statistic
+from privrank.hypotheses.nulls import (
+    Blindness,
+    NullModel,
+    RandomBit,
+    Statistic,
+    multinomial,
+    null_of,
+    uniform,
+)
 from privrank.mechanisms import categories, ranknorms
-from privrank.plans.closeness import MAX_MATRIX
+from privrank.plans.samples import MAX_MATRIX
 from privrank.published import asz18
 from privrank.release.survey import Sample
 from privrank.results import testnotes as notes

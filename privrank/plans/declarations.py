@@ -1,7 +1,9 @@
-"""The declarations of a call about rankings or choices, checked before any row is read.
+"""The declarations of a call, checked before any row is read.
 
-They are the null hypothesis, as public numbers validated against the facts of the sample, and the
-meaning of shared ranks, missing items and pairs of samples.
+About rankings and choices these are the null hypothesis, as public numbers validated against the
+facts of the sample, and the meaning of shared ranks, missing items and pairs of samples. About
+paired comparisons they are ties, rows beyond the bounds, and comparisons per pair that are not
+released.
 """
 
 from __future__ import annotations
@@ -15,16 +17,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nullmodel import NullModel
-from privrank.release.survey import MIN_UNITS, Sample
+from privrank.hypotheses.nulls import NullModel
+from privrank.release import survey
+from privrank.release.survey import (
+    MIN_UNITS,
+    Covariates,
+    Design,
+    DesignKind,
+    Excess,
+    PairCounts,
+    Sample,
+    nominal_pairs,
+)
 from privrank.util import checks
 
 MAX_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
-
-TOTAL = 1e-9
-"""Probabilities may miss a sum of one by this much, and are divided by their sum."""
-
 
 Missing = Literal["bottom", "half"]
 """How an item that a ranking leaves out is read: below all listed ones, or as half votes."""
@@ -226,7 +234,7 @@ def _probabilities(values: list[Any]) -> tuple[float, ...]:
             f"{total:.0f}: divide them by their sum, and if they count earlier answers, which are "
             "not an exact null, give null_nobs= their total."
         )
-    if abs(total - 1.0) > TOTAL:
+    if abs(total - 1.0) > 1e-9:  # smaller differences are removed by division
         raise ValueError(
             f"the probabilities of null must sum to 1, and these sum to {total:.6g}: divide them "
             f"by their sum."
@@ -286,8 +294,7 @@ def answers_behind(
             )
     counts = np.floor(p * number + 1e-6).astype(np.int64)
     # largest remainders: counts add up to the number, and none is off by one or more
-    left = number - int(counts.sum())
-    counts[np.argsort(counts - p * number, kind="stable")[:left]] += 1
+    counts[np.argsort(counts - p * number, kind="stable")[: number - int(counts.sum())]] += 1
     return counts
 
 
@@ -359,3 +366,117 @@ def check_paired(
     for refused, words in refusals if checks.check_flag("paired", paired) else ():
         if refused:
             raise ValueError(f"paired=True {words}")
+
+
+PairCountChoice = Literal["release", "equal", "proportional"]
+
+
+MAX_ITEMS_COMPLETE = 3000
+"""Beyond this a table of all pairs is too large to assume or to release."""
+
+
+MIN_ITEMS_MATCHED = 4
+"""With fewer items there are about as many items as pairs."""
+
+
+def check_excess(excess: object, respondent: str | None, kind: DesignKind) -> Excess:
+    """Return the treatment of rows beyond the bounds; refuse a draw that cannot stay secret."""
+    chosen: Excess = checks.check_choice("excess", excess, Excess)
+    if chosen == "sample" and respondent is None:
+        raise ValueError(
+            "excess='sample' draws among the rows of a respondent. Name the column of "
+            "respondents with respondent=, or leave excess= out."
+        )
+    if chosen == "sample" and kind == "public":
+        raise ValueError(
+            "excess='sample' needs design='private', because the choice of rows must stay "
+            "secret. Use design='private', or select each respondent's rows by a rule that was "
+            "fixed before the answers were known."
+        )
+    return chosen
+
+
+def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> survey.Ties:
+    """Return the declaration of ties; refuse a tie parameter that does not apply.
+
+    The arguments say whether all comparisons are decided, and give the covariates of the model. A
+    tie parameter cannot be combined with item covariates or an order effect.
+    """
+    if not isinstance(ties, str):
+        return checks.check_flag("ties", ties)
+    if ties != "davidson":
+        raise ValueError(
+            f"ties must be True or False, or 'davidson' for a tie parameter, got {ties!r}."
+        )
+    if decided:
+        raise ValueError(
+            "ties='davidson' needs outcomes, but the formula winner + loser has none. Use item1 "
+            "+ item2 + outcome on the left side, or leave ties= out."
+        )
+    if facts is not None and (facts.ordered or facts.item_columns):
+        raise ValueError(
+            "ties='davidson' allows only covariates of respondents. Leave 'first' and "
+            "item_formula= out, or use ties=True."
+        )
+    return "davidson"
+
+
+def declared_pairs(
+    facts: Design, pair_counts: object, labels: tuple[Any, ...]
+) -> PairCounts | None:
+    """Return the comparisons per pair that are declared under a private design.
+
+    None if they must be released.
+    """
+    m = len(labels)
+    if pair_counts is None or isinstance(pair_counts, str):
+        choice = checks.check_choice(
+            "pair_counts", "release" if pair_counts is None else pair_counts, PairCountChoice
+        )
+        if m > MAX_ITEMS_COMPLETE:
+            raise ValueError(
+                f"pair_counts must be declared as a table for more than {MAX_ITEMS_COMPLETE} "
+                f"items under a private design: a complete table of pairs would be too large."
+            )
+        if choice == "release":
+            return None
+        if choice == "proportional" and m < MIN_ITEMS_MATCHED:
+            raise ValueError(
+                f"pair_counts='proportional' needs at least {MIN_ITEMS_MATCHED} items, because "
+                "fewer items have about as many pairs as items. Leave pair_counts= out."
+            )
+        return nominal_pairs(facts, "proportional" if choice == "proportional" else "equal")
+    return _read_pairs(pair_counts, labels)
+
+
+def _read_pairs(table: Any, labels: tuple[Any, ...]) -> PairCounts:
+    """Read a declared table of comparisons per pair: a mapping or a frame item1, item2, count."""
+    rule = (
+        "pair_counts must be 'release', 'equal', 'proportional', a mapping {(item, item): count} "
+        "or a data frame with columns item1, item2, count over the declared items, each pair once, "
+        "counts positive"
+    )
+    if isinstance(table, Mapping):
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in table):
+            raise ValueError(f"{rule}.")
+        table = pd.DataFrame(
+            [(*pair, count) for pair, count in table.items()], columns=["item1", "item2", "count"]
+        )
+    names = list(table.columns) if isinstance(table, pd.DataFrame) else []
+    once = all(names.count(name) == 1 for name in ("item1", "item2", "count"))
+    if not once or (count := checks.as_numbers(table["count"])) is None:
+        raise ValueError(f"{rule}.")
+    first, second = (
+        pd.Index(labels).get_indexer(pd.Index(table[name])) for name in ("item1", "item2")
+    )
+    # an undeclared item has the position -1; both orders of a pair have one cell, so duplicates are
+    # equal cells
+    low = np.minimum(first, second)
+    high = np.maximum(first, second)
+    cells = low * len(labels) + high
+    # counts may be expected ones
+    valid = (low >= 0) & (low < high) & (count >= 1e-6) & (count <= 1e15)
+    if not (len(count) and valid.all() and len(np.unique(cells)) == len(cells)):
+        raise ValueError(f"{rule}.")
+    order = np.argsort(cells)
+    return PairCounts(low[order], high[order], count[order], "declared")
