@@ -314,7 +314,7 @@ class PrivateRankAggregation:
         checks.check_choice("target", target, Target)
         # pairwise fractions and scores for any method; every release of this class has an order
         stated = statements_of(release)
-        if ORDER not in release.survey:
+        if ORDER not in release.parts:
             raise ValueError(
                 f"release must contain an order and be from PrivateRankAggregation, but it is of "
                 f"{release.mechanism}."
@@ -323,7 +323,7 @@ class PrivateRankAggregation:
             release=release,
             alpha=checks.check_alpha(alpha),
             target=target,
-            places=readonly_copy(release.survey[ORDER].values, np.int64),
+            places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=stated,
         )
 

@@ -525,12 +525,12 @@ def check_solver(solver: object, link: Link, design: Design) -> None:
 
 def with_link(release: Release, link: Link) -> Release:
     """Return the release of counts with another link."""
-    if SIDES in release.survey and link != LOGIT:
+    if SIDES in release.parts and link != LOGIT:
         raise ValueError(
             "link must be 'logit' for a release with pair_counts='proportional'. Omit link."
         )
     # counts do not depend on the link; objective perturbation minimises the loss of one link
-    if WORTHS in release.survey and link != release.link:
+    if WORTHS in release.parts and link != release.link:
         raise ValueError(
             f"link must be {release.link.name!r}, the link of this release: objective perturbation "
             f"released worths, not counts. Fit again, or use method='counts' to release counts."

@@ -382,9 +382,9 @@ class ClosenessTest:
         """
         check_release(release)
         # one-bit methods keep the level of their fit; a p-value can be compared with any level
-        level = float(release.survey.settings.get("level", checks.check_alpha(alpha)))
+        level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
         sample = release.sample
-        method = release.survey.method
+        method = release.plan.method
         known = sample.groups and method in _known(sample)
         comparison = compare(method, sample) if known else None
         if comparison is None or comparison.name != release.mechanism:

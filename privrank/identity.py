@@ -529,7 +529,7 @@ def infer_identity(
     """
     check_release(release)
     model = NullModel.from_record(null)
-    plan = release.survey
+    plan = release.plan
     sample = release.sample
     xi = share_of_test(plan)
     settings = dict[str, Any](plan.settings)

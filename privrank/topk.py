@@ -349,7 +349,7 @@ def _check_ties(ties: object) -> None:
 def _check_read(release: Release, target: object) -> None:
     """Refuse a release from which no selection can be computed."""
     check_release(release)
-    if WORTHS in release.survey:
+    if WORTHS in release.parts:
         raise ValueError(
             "release must contain net wins or a win matrix, but objective perturbation releases "
             "only worths. Fit with method='counts'."
@@ -398,7 +398,7 @@ def infer_topk(
     # the statistic by which items are ranked, divided by its scale
     by_net = target == "net wins" or uncounted(release)
     scale = np.full(facts.items, degrees.mean()) if by_net else degrees
-    part = release.survey.get(NET, release.survey.get(SIDES))
+    part = release.parts.get(NET, release.parts.get(SIDES))
     score = facts.score
     if part is not None:  # as released, because the score of the equations is centred to sum 0
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
@@ -439,7 +439,7 @@ def _design_effects(
     """
     m = facts.items
     n = release.design.nobs
-    if MOMENTS[0] in release.survey:
+    if MOMENTS[0] in release.parts:
         covariance = _cluster_covariance(facts, release, estimate, degrees, scale)
         rate = np.clip(0.5 + (estimate - 0.5) * scale / degrees, 0.0, 1.0)
         alone = equal_variances(facts, degrees, scale, facts.pairs.table(m))
@@ -449,7 +449,7 @@ def _design_effects(
         both = np.maximum(own_and_between(covariance), 0.0)
         about = (1.0 - 1.0 / n) * both + gap**2 / n
         np.fill_diagonal(about, np.diag(both))
-    elif DEPENDENCE in release.survey:
+    elif DEPENDENCE in release.parts:
         # released design effects: score variances at the fit, with and without dependence, both
         # divided by the same scale
         b = estimate_worths(facts, release).coefficients

@@ -458,7 +458,7 @@ def infer_uniformity(
     if release.local:
         return reported.infer_reports(release, alpha=alpha, simulation=found)
     sample = release.sample
-    plan = release.survey
+    plan = release.plan
     # the same public numbers give the same statistic; another name belongs to another model
     xi = share_of_test(plan)
     known = xi and plan.method in _known(sample)

@@ -117,7 +117,7 @@ def noisy(rng: np.random.Generator, release: Release, exact: dict[str, np.ndarra
     """Return a release of these exact numbers, with fresh noise of its plan."""
     values = dict(release.values)
     for name, number in exact.items():
-        part = release.survey[name]
+        part = release.parts[name]
         noise = simulated(part.distribution, (1, len(number)), rng)[0]
         values[name] = np.rint(number / part.step + noise).astype(np.int64)
     return replace(release, values=values)

@@ -68,7 +68,7 @@ def independent_scores(
     """
     function = function or equations.fitted
     t = equations.linear.predict(b)
-    if DEPENDENCE in release.survey.parts:
+    if DEPENDENCE in release.plan.parts:
         far = FARTHEST * function.spread
         if function.ties:
             apart, tie = (np.clip(part, -far, far) for part in worths_and_ties(t))
@@ -89,7 +89,7 @@ def degrees_of_freedom(release: Release) -> float:
     covariance. They are at most the number of contrasts from which the scatter of the items about
     their covariates is estimated.
     """
-    estimated = release.survey.keys() & {DEPENDENCE, MOMENTS[0]}
+    estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
     df = max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
     return min(df, release.design.item_freedom or math.inf)
 
@@ -100,7 +100,7 @@ def released_effect(release: Release) -> float:
     If the release does not show the design effect (:func:`effect_bounded`), this is the largest
     value that any answers can have.
     """
-    part = release.survey[DEPENDENCE]
+    part = release.parts[DEPENDENCE]
     effect = _effect_unit(release) * part.step * float(part.values[0])
     ceiling = release.found[CEILING]
     return ceiling if effect_bounded(release) else max(1.0, min(effect, ceiling))
@@ -112,7 +112,7 @@ def effect_bounded(release: Release) -> bool:
     This is the case if the upper limit of the 95% confidence interval of the design effect, given
     noise of this scale, is at least the largest value that any answers can have.
     """
-    part = release.survey[DEPENDENCE]
+    part = release.parts[DEPENDENCE]
     step = _effect_unit(release) * part.step
     upper = step * part.values[0] + step * part.laplace.scale * math.log(20.0)
     return bool(upper >= release.found[CEILING])
@@ -125,7 +125,7 @@ def _effect_unit(release: Release) -> float:
 
 def effect_error(release: Release) -> float:
     """Return the standard error of the noise of the released design effect."""
-    return _effect_unit(release) * math.sqrt(release.survey[DEPENDENCE].noise_variance)
+    return _effect_unit(release) * math.sqrt(release.parts[DEPENDENCE].noise_variance)
 
 
 def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -> FloatArray:
@@ -138,7 +138,7 @@ def second_moments(equations: ScoreEquations, release: Release, b: FloatArray) -
     the other entries of its row and column have no meaning.
     """
     n = release.design.nobs
-    part = release.survey[DEPENDENCE]
+    part = release.parts[DEPENDENCE]
     released = part.step * release.found.get(RESIDUAL, 1.0) ** 2 * part.values
     first, second = np.triu_indices(equations.items, 1)
     squares = np.zeros_like(equations.linear.identity)
@@ -214,7 +214,7 @@ def moments_by_block(
     y; if ties have a parameter, y is followed by the ties t. Votes of local reports are divided by
     the gain of the randomised response, and then have the mean of the answer.
     """
-    gain = float(release.survey.settings.get(GAIN, 1.0))  # the mean local report of an answer of 1
+    gain = float(release.plan.settings.get(GAIN, 1.0))  # the mean local report of an answer of 1
     scales = {MOMENTS[0]: gain**2, MOMENTS[1]: gain}
     start = 0
     for part in edge_runs(release.design, equations.pairs):
@@ -222,7 +222,7 @@ def moments_by_block(
         here = slice(start, start + size**2)
         start += size**2
         yy, yn, nn, *ties = (
-            release.survey[name].values[here].reshape(size, size) / scales.get(name, 1.0)
+            release.parts[name].values[here].reshape(size, size) / scales.get(name, 1.0)
             for name in MOMENTS + TIE_MOMENTS * equations.tied
         )
         if ties:
@@ -420,11 +420,11 @@ def _explained(
     """
     facts = equations.covariates
     left = release.design.varied  # then the mean of the residuals is noise only
-    if left or facts is None or facts.bounds or equations.ordered or NET not in release.survey:
+    if left or facts is None or facts.bounds or equations.ordered or NET not in release.parts:
         noise = quadratic(scores, equations.noise_covariance(b))
         more = noise if left else np.maximum((scores @ equations.score) ** 2 - noise, 0.0)
         return np.asarray(4.0 * more / release.design.nobs)
-    part = release.survey[NET]
+    part = release.parts[NET]
     m = equations.items
     cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
     net = (part.step * part.values.reshape(-1, m))[cells]

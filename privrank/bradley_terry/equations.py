@@ -430,7 +430,7 @@ def score_equations(release: Release) -> ScoreEquations:
     p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, for which the numbers of local
     reports give an unbiased estimate.
     """
-    return next(READERS[part] for part in READERS if part in release.survey)(release)
+    return next(READERS[part] for part in READERS if part in release.parts)(release)
 
 
 def _counts(release: Release) -> dict[str, Any]:
@@ -441,15 +441,15 @@ def _counts(release: Release) -> dict[str, Any]:
     """
     counts = dict(pair_counts(release))
     terms = {}
-    if names.PAIR_COUNTS in release.survey:
-        deviation = np.sqrt(release.survey[names.PAIR_COUNTS].noise_variance)
+    if names.PAIR_COUNTS in release.parts:
+        deviation = np.sqrt(release.parts[names.PAIR_COUNTS].noise_variance)
         ends = np.array([counts["pairs"].first, counts["pairs"].second])
         terms[names.PAIR_COUNTS] = NoiseTerm(None, deviation, ends[0].size, counts=(), items=ends)
     if (matching := counts.get("matching")) is not None:
         terms[names.OPPONENTS] = NoiseTerm(
             matching.noise, 1.0, 1, counts=(matching.slopes[:, None],)
         )
-        if names.ITEM_COUNTS in release.survey:
+        if names.ITEM_COUNTS in release.parts:
             terms[names.ITEM_COUNTS] = NoiseTerm(
                 None, np.sqrt(matching.variance), len(matching.by_items), counts=matching.by_counts
             )
@@ -472,7 +472,7 @@ def _counts_by_cell(release: Release) -> dict[str, Any]:
     answers = np.ones(cells)
     terms = {}
     if cells > 1:
-        part = release.survey[names.GROUP_ANSWERS]
+        part = release.parts[names.GROUP_ANSWERS]
         answers = np.maximum(part.step * part.values, MIN_GROUP)
     # edges cell by cell; each pair's comparisons are divided by the shares of the cells
     shift = np.repeat(np.arange(cells) * len(release.design.items), len(pairs.first))
@@ -507,16 +507,16 @@ def _of_worths(release: Release) -> ScoreEquations:
     # at the minimiser X' mu(X theta) + gamma theta = target - w, so this sum is the noisy score
     # with the noise w
     counts = _counts_by_cell(release)
-    part = release.survey[names.WORTHS]
+    part = release.parts[names.WORTHS]
     pairs = counts["pairs"]
     theta = np.asarray(part.step * part.values, dtype=np.float64)
     function = ScoreFunction(release.link, likelihood=loss_bounds(release.link).answers_curve)
     linear = linear_predictor(release.design, pairs)
     score = (
         linear.scores(pairs.count * function.mean(linear.predict(theta)))
-        + release.survey.number("gamma") * theta
+        + release.plan.number("gamma") * theta
     )
-    noise = DiscreteLaplace(release.survey.number("lambda") / SIMULATION_STEP)
+    noise = DiscreteLaplace(release.plan.number("lambda") / SIMULATION_STEP)
     terms = {names.WORTHS: _by_item(release, noise, 2.0 * SIMULATION_STEP, 1)}
     return _equations(release, counts, score, terms, function=function)
 
@@ -568,7 +568,7 @@ def _equations(
 def _of_wins(release: Release) -> ScoreEquations:
     """Read the wins of both items of each pair: exact for compared pairs, or noisy for all."""
     design = release.design
-    part = release.survey[names.WINS]
+    part = release.parts[names.WINS]
     wins: FloatArray = part.step * part.values.reshape(2, -1).astype(np.float64)
     half = 0.5 * (wins[0] - wins[1])
     if design.pairs is None:
@@ -590,8 +590,8 @@ def _of_wins(release: Release) -> ScoreEquations:
         return _equations(release, counts, linear.scores(half), {names.WINS: noise})
     linear = linear_predictor(design, design.pairs)
     counts = {"pairs": design.pairs}
-    if names.GAIN in release.survey.settings:
-        gain = release.survey.number(names.GAIN)
+    if names.GAIN in release.plan.settings:
+        gain = release.plan.number(names.GAIN)
         if design.davidson:
             return _of_reported_ties(release, design.pairs, wins, gain)
         response = 0.25 * (wins.sum(axis=0) / gain**2 - design.pairs.count)
@@ -630,8 +630,8 @@ def _of_net(release: Release) -> ScoreEquations:
     covariates = release.design.covariates
     m = len(release.design.items)
     pairs = counts["pairs"]
-    name = names.SIDES if names.SIDES in release.survey else names.NET
-    part = release.survey[name]
+    name = names.SIDES if names.SIDES in release.parts else names.NET
+    part = release.parts[name]
     if not isinstance(part.distribution, NetDistribution):
         raise ValueError("release must have noise that is drawn for net wins.")
     score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
@@ -649,14 +649,14 @@ def _of_net(release: Release) -> ScoreEquations:
         counted = (*counts["matching"].by_counts, kron([[1.0, -1.0]], eye_array(m), format="csr"))
         noise = replace(noise, counts=counted)
     terms = {name: noise}
-    if names.ORDER_EFFECT in release.survey:
-        named = release.survey[names.ORDER_EFFECT]
+    if names.ORDER_EFFECT in release.parts:
+        named = release.parts[names.ORDER_EFFECT]
         score = np.append(score, 0.5 * named.step * named.values[0])
         terms[names.ORDER_EFFECT] = NoiseTerm(
             named.laplace, named.step, 1, 0.5 * np.eye(len(score))[:, -1:]
         )
     if release.design.davidson:
-        tied = release.survey[names.TIES]
+        tied = release.parts[names.TIES]
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())
         score = np.append(score, _possible_ties(float(tied.values[0]), total, half))
         terms[names.TIES] = NoiseTerm(tied.laplace, 1.0, 1, np.eye(len(score))[:, -1:])

@@ -160,7 +160,7 @@ def estimate(
     (target, loss) = objective(equations)
     infinite = False
     converged = True
-    if WORTHS not in release.survey:
+    if WORTHS not in release.parts:
         ridge = automatic_ridge(equations, penalty)
         fit = fit_ridge(target, linear, ridge, loss, solver=solver)
         infinite = not fit.finite
@@ -170,8 +170,8 @@ def estimate(
         first = linear.centred(fit.point)
         converged = fit.converged
     else:
-        part = release.survey[WORTHS]
-        ridge = release.survey.number("gamma")
+        part = release.parts[WORTHS]
+        ridge = release.plan.number("gamma")
         first = linear.centred(np.asarray(part.step * part.values))
     corrected = penalty is None or infinite
     coefficients = first
@@ -255,18 +255,18 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
     noise = equations.noise_covariance(b, [*equations.terms.values()])
     added = response_covariance(equations)
     of_responses = 0.0
-    if MOMENTS[0] in release.survey and np.any(added):
+    if MOMENTS[0] in release.parts and np.any(added):
         of_responses = np.trace(added) / np.trace(independent_scores(equations, release, b))
         added = of_responses * scores
     noise = noise + added
-    if WORTHS in release.survey:
+    if WORTHS in release.parts:
         hessian = _ridge_hessian(equations, fitted.ridge, fitted.first)
-        noise = noise + release.survey[WORTHS].noise_variance * (hessian @ hessian)
+        noise = noise + release.parts[WORTHS].noise_variance * (hessian @ hessian)
     sampled = product(moved, scores - added if np.any(added) else scores)
     alone: FloatArray | float = 1.0
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
-    elif equations.random_pairs or release.survey.keys() & {DEPENDENCE, MOMENTS[0]}:
+    elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
         alone = readonly(
             product(moved, (1.0 - of_responses) * independent_scores(equations, release, b))
         )
@@ -304,9 +304,9 @@ def score_covariance(
     each item, which has less variance than is assumed here.
     """
     count = equations.pairs.count
-    if MOMENTS[0] in release.survey:
+    if MOMENTS[0] in release.parts:
         return cluster_moments(equations, release, b, function or equations.fitted)
-    if equations.random_pairs and DEPENDENCE not in release.survey:
+    if equations.random_pairs and DEPENDENCE not in release.parts:
         mean = scores_by_pattern(equations, b)
         total = np.maximum(np.bincount(equations.pairs.first // equations.items, count), 1e-12)
         # pairs are random as well: answers are draws from one distribution over all pairs, so their
@@ -319,7 +319,7 @@ def score_covariance(
             second = equations.linear.information(np.asarray(0.25 * count))
         return np.asarray(second - mean.T @ (mean / total[:, None]))
     independent = independent_scores(equations, release, b, function)
-    if DEPENDENCE not in release.survey:
+    if DEPENDENCE not in release.parts:
         return independent
     if LARGEST in release.found:
         scores = np.asarray(released_effect(release) * independent)

@@ -139,12 +139,12 @@ def single_contrasts(
 
     A combination a of half net wins has the variance -sum over pairs of a_i a_j q_ij / 4.
     """
-    if DEPENDENCE not in release.survey or LARGEST in release.found:
+    if DEPENDENCE not in release.parts or LARGEST in release.found:
         return None
     return SecondMoments(
         second_moments(equations, release, b),
         independent_scores(equations, release, b),
-        release.found.get(RESIDUAL, 1.0) ** 4 * release.survey[DEPENDENCE].noise_variance / 16.0,
+        release.found.get(RESIDUAL, 1.0) ** 4 * release.parts[DEPENDENCE].noise_variance / 16.0,
         equations.tied,
     )
 

@@ -117,7 +117,7 @@ def released_counts(design: Design, noisy: FloatArray, variance: float) -> dict[
 
 def uncounted(release: Release) -> bool:
     """Return whether the numbers of comparisons of the items are unknown."""
-    return release.design.unknown and not {names.SIDES, names.ITEM_COUNTS} & release.survey.keys()
+    return release.design.unknown and not {names.SIDES, names.ITEM_COUNTS} & release.parts.keys()
 
 
 @lru_cache(maxsize=8)
@@ -127,10 +127,10 @@ def pair_counts(release: Release) -> dict[str, Any]:
     The key `pairs` is always present. Released counts add `surplus` and `member`. Counts that
     follow from the counts of the items add `member` and `matching`.
     """
-    if names.PAIR_COUNTS in release.survey:
-        part = release.survey[names.PAIR_COUNTS]
+    if names.PAIR_COUNTS in release.parts:
+        part = release.parts[names.PAIR_COUNTS]
         return released_counts(release.design, part.values.astype(np.float64), part.noise_variance)
-    if names.SIDES in release.survey or names.ITEM_COUNTS in release.survey:
+    if names.SIDES in release.parts or names.ITEM_COUNTS in release.parts:
         matching, member = matched_counts(release)
         return {"pairs": matching.pairs, "member": member, "matching": matching}
     if release.design.pairs is None:
@@ -246,12 +246,12 @@ def _sides(release: Release) -> tuple[FloatArray, FloatArray, float]:
     returned, which are the same except for noise. The variance is the variance of the noise of an
     item's number of comparisons.
     """
-    if names.ITEM_COUNTS in release.survey:
-        nets = release.survey[names.NET]
-        compared = release.survey[names.ITEM_COUNTS]
+    if names.ITEM_COUNTS in release.parts:
+        nets = release.parts[names.NET]
+        compared = release.parts[names.ITEM_COUNTS]
         half = 0.5 * nets.step * nets.values
         return half + 0.5 * compared.values, half - 0.5 * compared.values, compared.noise_variance
-    part = release.survey[names.SIDES]
+    part = release.parts[names.SIDES]
     assert part.distribution is not None
     won, lost = part.step * part.values.astype(np.float64).reshape(2, -1)
     return (
@@ -352,8 +352,8 @@ def _who_met_whom(counts: FloatArray, variance: float, release: Release) -> Matc
     error = np.inf
     shares = np.zeros(len(count))
     noise = DiscreteLaplace(0.0)
-    if names.OPPONENTS in release.survey:
-        part = release.survey[names.OPPONENTS]
+    if names.OPPONENTS in release.parts:
+        part = release.parts[names.OPPONENTS]
         noise = part.laplace
         off = float(part.values[0]) - float(count @ alike)
         total = np.hypot(deviation, np.sqrt(noise.variance))

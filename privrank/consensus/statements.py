@@ -299,7 +299,7 @@ Statements = NoisyVotes | RandomReports
 
 def statements_of(release: Release) -> Statements | None:
     """Return the estimates of a release about pairs and scores; None if it has only an order."""
-    parts = release.survey
+    parts = release.parts
     n = release.sample.nobs
     m = len(release.sample.items)
     if release.local and names.ORDER in parts:
@@ -320,14 +320,14 @@ def statements_of(release: Release) -> Statements | None:
 
 def _reports_of(release: Release) -> RandomReports:
     """Return the estimates of local reports about scores and, if available, about pairs."""
-    parts = release.survey
+    parts = release.parts
     m = len(release.sample.items)
     pairs = None
     if names.PAIRS in parts:
         net, counts = (
             parts[name].values * parts[name].step for name in (names.PAIRS, names.PAIR_COUNTS)
         )
-        gain, square = (release.survey.number(name) for name in ("gain", "square"))
+        gain, square = (release.plan.number(name) for name in ("gain", "square"))
         pairs = PairVotes.of(net, counts, gain, square)
     if names.SCORES not in parts:  # an adaptive protocol, which does not ask most pairs
         return RandomReports(np.full(m, np.nan), np.full((m, m), np.nan), np.zeros((m, m)), pairs)

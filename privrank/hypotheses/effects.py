@@ -698,10 +698,10 @@ def detectable_from(
     replicates : int
         Simulated samples per effect.
     """
-    part = release.survey.get(STATISTIC)
+    part = release.parts.get(STATISTIC)
     noise = DiscreteLaplace(0.0) if part is None else part.laplace
     against = Alternatives(
-        release.sample, null, str(release.survey.settings.get("alternative", "two-sided"))
+        release.sample, null, str(release.plan.settings.get("alternative", "two-sided"))
     )
     curve = curve_of(query, rejection_of(query, noise, threshold), against)
     return against.detectable(curve, power, alpha, replicates)

@@ -399,7 +399,7 @@ class Curator:
             release=release,
             alpha=check_alpha(alpha),
             target="population",
-            places=readonly_copy(release.survey[ORDER].values, np.int64),
+            places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=statements_of(release),
         )
 

@@ -384,11 +384,11 @@ def release_of(
 
 def check_protocol(release: Release) -> None:
     """Refuse an archived release that does not match the protocol it names."""
-    settings = release.survey.settings
+    settings = release.plan.settings
     protocol = protocol_from_json(str(settings["protocol"]))
     gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
     rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
-    steps = {p.step for name, p in release.survey.items() if name.startswith(STATISTIC)}
+    steps = {p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}
     if not (
         (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
         and len(gains) == len({protocol.gain, protocol.response.gain})

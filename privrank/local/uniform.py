@@ -283,7 +283,7 @@ def infer_reports(
     """Return the test from a release of a tally's statistic, by post-processing."""
     if NULL not in release.values:
         raise ValueError("release must be of a UniformityTest, and it is of another model.")
-    protocol = protocol_from_json(str(release.survey.settings["protocol"]))
+    protocol = protocol_from_json(str(release.plan.settings["protocol"]))
     # the null distribution is part of the release, so reading a test again needs no draws
     null = Null.of_draws(release.values[NULL])
     given = (
@@ -293,13 +293,13 @@ def infer_reports(
         null,
         release=release,
         test="UniformityTest",
-        method=release.survey.method,
+        method=release.plan.method,
         alpha=alpha,
         hypotheses=hypotheses_of_uniformity(release.sample),
         draws=len(release.values[NULL]),
         simulation=simulation,
         notes=(
-            f"Under H0 the statistic is close to chi-square on {release.survey.number('df'):.0f} "
+            f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} "
             f"degrees of freedom; the p-value is by simulation, given {given}.",
         ),
         query=replace(

@@ -161,7 +161,7 @@ def first_stage(release: Release) -> Release:
     the plan minus the shares of the second stage. A second-stage part with the share a has a^2 / 2
     of the zero-concentrated privacy.
     """
-    plan = release.survey
+    plan = release.plan
     parts = {name: part for name, part in plan.parts.items() if name not in SECOND_STAGE}
     settings = {name: value for name, value in plan.settings.items() if name != names.DEPENDENCE}
     first = replace(plan, parts=parts, settings=settings)
@@ -194,7 +194,7 @@ def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str,
     :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
     planned, so both stages compose.
     """
-    pairs = release.survey.settings[names.DEPENDENCE] == "pairs"
+    pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
     varied = release.design.varied
     if pairs and not varied:
         return pair_moments(encoded), {}

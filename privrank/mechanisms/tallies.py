@@ -466,7 +466,7 @@ def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> Int
     # one by one, as among answers that may be ties, with no weight on a tie
     untied = np.concatenate((items, np.zeros_like(weights[:, :, -1:])), axis=2)
     reached = _farthest_with_ties(design, untied, expected, np.zeros_like(expected.answers))
-    return reached + rows * expected.farthest * named
+    return np.asarray(reached + rows * expected.farthest * named)
 
 
 def _farthest_with_ties(

@@ -404,24 +404,22 @@ def predicted_excess(release: Release) -> float | None:
         return None
     sample = release.sample
     if release.local:
-        if COVARIANCE not in release.survey:  # an adaptive protocol
+        if COVARIANCE not in release.parts:  # an adaptive protocol
             return None
-        if release.survey.method == "KwikSort":
-            counts = np.maximum(release.survey[PAIR_COUNTS].values, 1e-9)
-            spread = np.sqrt(release.survey.number("square") / counts) / release.survey.number(
-                "gain"
-            )
+        if release.plan.method == "KwikSort":
+            counts = np.maximum(release.parts[PAIR_COUNTS].values, 1e-9)
+            spread = np.sqrt(release.plan.number("square") / counts) / release.plan.number("gain")
             return float(np.minimum(0.17 * spread, 0.5).mean())
-        errors = release.survey[COVARIANCE]
+        errors = release.parts[COVARIANCE]
         m = len(sample.items)
         covariance = errors.step * errors.values.reshape(m, m)
         differences = 2.0 * (m * np.trace(covariance) - covariance.sum()) / (m * (m - 1))
         return excess_of(sample.nobs**2 * float(differences), sample)
-    pairs = PAIRS in release.survey
-    part = release.survey.get(PAIRS if pairs else TOTALS)
+    pairs = PAIRS in release.parts
+    part = release.parts.get(PAIRS if pairs else TOTALS)
     if part is None:
         return None
-    if pairs and release.survey.method != "EB-Kemeny":
+    if pairs and release.plan.method != "EB-Kemeny":
         return 0.34 * math.sqrt(part.noise_variance) / sample.nobs
     assert isinstance(
         part.distribution, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise

@@ -417,7 +417,7 @@ def perturbation(
 
 def check_perturbation(release: Release) -> None:
     """Refuse an archived release whose numbers do not match its objective."""
-    objective = Perturbation.of(release.survey)
+    objective = Perturbation.of(release.plan)
     part = objective.part
     if math.isinf(part.epsilon):
         return

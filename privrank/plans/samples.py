@@ -748,7 +748,7 @@ def _scale(comparison: Comparison, epsilon: float) -> float:
 
 def check_scale(release: Release, comparison: Comparison) -> None:
     """Refuse an archived release whose noise is not that of its statistic."""
-    plan = release.survey
+    plan = release.plan
     epsilon = plan.parts[PVALUE if comparison.decision is None else DECISION].epsilon
     effect = plan.parts.get(STATISTIC)
     if not (

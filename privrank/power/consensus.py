@@ -223,7 +223,7 @@ class AggregationPower(Power):
         pairs = np.where(gap >= 0, by_gap[np.abs(gap)], 1.0 - by_gap[np.abs(gap)])
         lost = 0.25 * m * (m - 1)  # at random
         if release is not None:
-            lost = weight_against(release.survey[ORDER].values, pairs)
+            lost = weight_against(release.parts[ORDER].values, pairs)
         return (lost - weight_against(np.arange(m), pairs)) / math.comb(m, 2)
 
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:

@@ -131,7 +131,7 @@ def _parts(release: Release) -> dict[str, ReleasedPart]:
     return {
         name: ReleasedPart(values, plan.noise, plan.sensitivity, plan.epsilon, plan.step)
         for name, values in release.values.items()
-        for plan in [release.survey.parts[name]]
+        for plan in [release.plan.parts[name]]
     }
 
 
@@ -257,7 +257,7 @@ class Release:
         --------
         The noisy net wins, whose unit is `step`:
 
-        >>> part = release.survey["net wins"]
+        >>> part = release.parts["net wins"]
         >>> (part.step * part.values).round(1)
         array([ 95.8, -47.8,  39.9, -87.9])
         """
@@ -414,7 +414,7 @@ class Release:
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
             raise ValueError(NOT_JSON) from None
         verify(
-            release.survey,
+            release.plan,
             release.survey,
             release.source,
             release.values,

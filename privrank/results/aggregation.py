@@ -508,7 +508,7 @@ class AggregationResult(Result):
         frame = self.to_frame()
         # distance of the order from the optimum of the released numbers; None for other rules
         gap = release.found.get("gap")
-        rule = release.survey.method
+        rule = release.plan.method
         if not details:
             rule = _RULES.get(rule, rule)
         elif gap is not None:
@@ -607,12 +607,12 @@ def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
     release = result.release
     parts = result.release.parts
     if release.local:
-        gain = release.survey.number("gain")
+        gain = release.plan.number("gain")
         return guarantee.NoiseWords("", release.mechanism, f"gain {gain:.4g}")
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
         statistic = release.mechanism if details else ""
-        return guarantee.NoiseWords(release.survey.method, statistic, "none, an order")
+        return guarantee.NoiseWords(release.plan.method, statistic, "none, an order")
     exact, shown, unit = _STATISTICS[name]
     scale = math.sqrt(parts[name].noise_variance) / result.nobs
     return guarantee.NoiseWords(
@@ -629,7 +629,7 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     pairs = m * (m - 1) // 2
     level = percent(1.0 - result.alpha)
     of_sample = result.target == "sample"
-    settings = release.survey.settings
+    settings = release.plan.settings
     notes = []
     if "borda" in frame:
         # every separated pair lowers the upper end of one rank set by one rank
@@ -642,11 +642,11 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     notes += [
         *said("over next", "over_next" in frame),
         *_tied(release, frame, details),
-        *_contradiction(frame, release.survey.method),
+        *_contradiction(frame, release.plan.method),
         *(_local_notes(release) if release.local else []),
-        *said("pairs unsaid", TOTALS in release.survey),
+        *said("pairs unsaid", TOTALS in release.parts),
     ]
-    if SCORE in release.survey:
+    if SCORE in release.parts:
         low, high = result.score_conf_int()
         score = result.kemeny_score
         notes += said("Kemeny score", score=score, pairs=pairs, level=level, low=low, high=high)
@@ -656,8 +656,8 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
 
 def _privacy_notes(release: Release, details: bool) -> list[str]:
     """Return notes on the guarantee and, in details, on the Kemeny score's share."""
-    ideal = release.survey.method == "exponential mechanism" and release.source != "none"
-    share = release.survey.settings.get("score share")
+    ideal = release.plan.method == "exponential mechanism" and release.source != "none"
+    share = release.plan.settings.get("score share")
     return [
         *guarantee.sample_privacy(release),
         *said("idealised", ideal),
@@ -667,7 +667,7 @@ def _privacy_notes(release: Release, details: bool) -> list[str]:
 
 def _order_cautions(release: Release) -> list[str]:
     """Return warnings about the order and about the guarantee."""
-    unplaced = release.survey.settings.get(UNPLACED)
+    unplaced = release.plan.settings.get(UNPLACED)
     return [
         *(f"Warning: {caution}" for caution in cautions(release)),
         *warned("unfinished sort", unplaced, unplaced=unplaced),
@@ -678,17 +678,17 @@ def _order_cautions(release: Release) -> list[str]:
 def _local_notes(release: Release) -> list[str]:
     """Return notes on standard errors of reports and on pairs never asked about."""
     notes = said("errors of reports") + said("unbiased reports")
-    if PAIR_COUNTS not in release.survey:
+    if PAIR_COUNTS not in release.parts:
         return notes + said("reports of rankings")
-    counts = release.survey[PAIR_COUNTS].values
+    counts = release.parts[PAIR_COUNTS].values
     unasked = int((counts == 0).sum())
-    key = "unasked pairs, scored" if SCORES in release.survey else "unasked pairs"
+    key = "unasked pairs, scored" if SCORES in release.parts else "unasked pairs"
     return notes + said(key, unasked, unasked=unasked, pairs=len(counts))
 
 
 def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
     """Return notes on tied items and on the uniqueness of the optimum."""
-    by_score = release.survey.method in ("Borda", "Copeland")
+    by_score = release.plan.method in ("Borda", "Copeland")
     notes = guarantee.tie_notes(frame["rank"], "equal estimates, order" if by_score else "")
     if "optima" in release.found:
         return notes + said("not unique")

@@ -372,7 +372,7 @@ class ClosenessResult(Result):
         release = self.release
         sample = self.release.sample
         # the proof of a smoothed p-value has one step in real numbers, which a note states
-        permutations = release.survey.number("permutations")
+        permutations = release.plan.number("permutations")
         # the smallest p-value of a clear difference, rounded up like all p-values
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
@@ -511,7 +511,7 @@ def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
     items = list(sample.items)
     # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
     largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
-    parts = [release.survey[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
     distribution = parts[0].distribution
     step = parts[0].step / largest
     assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
@@ -570,7 +570,7 @@ def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) ->
         *said(
             "differences" if release.source == "none" else "differences, released",
             measure="mean ranks" if release.sample.kind == "rankings" else "shares",
-            epsilon=release.survey[f"{DETAILS} 0"].epsilon,
+            epsilon=release.parts[f"{DETAILS} 0"].epsilon,
             count=len(frame),
             level=percent(1.0 - alpha),
         ),

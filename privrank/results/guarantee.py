@@ -107,7 +107,7 @@ def comparison_header(
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     part = _counts(release)
     released = [_STATISTICS.get(release.mechanism, release.mechanism)]
-    released += [word for name, word in _MORE.items() if name in release.survey]
+    released += [word for name, word in _MORE.items() if name in release.parts]
     return header(
         release,
         ("Design:", f"{release.design.kind} ({_ORIGINS[origin]})"),
@@ -160,7 +160,7 @@ def _counts(release: Release) -> ReleasedPart | None:
 
     The counts are None for objective perturbation.
     """
-    counts = (release.survey.get(name) for name in MAIN)
+    counts = (release.parts.get(name) for name in MAIN)
     return next((part for part in counts if part is not None), None)
 
 
@@ -169,9 +169,9 @@ def _scales(release: Release) -> str:
     part = _counts(release)
     sensitivity = release.design.sensitivity
     if part is None:
-        return f"{release.survey.number('lambda'):.4g}, ridge {release.survey.number('gamma'):.4g}"
+        return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
     if release.local:
-        return f"gain {release.survey.number(names.GAIN):.4g} of a response"
+        return f"gain {release.plan.number(names.GAIN):.4g} of a response"
     distribution = part.distribution
     if isinstance(distribution, PermutohedronNoise):
         moved = f"sensitivity {float(sensitivity.net_permutohedra):.4g} permutohedra"
@@ -179,7 +179,7 @@ def _scales(release: Release) -> str:
     assert isinstance(distribution, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
     moved = f"sensitivity {part.step * part.sensitivity:g}"
     if isinstance(distribution, DiscreteGaussian):
-        cells = names.WINS in release.survey
+        cells = names.WINS in release.parts
         l2 = sensitivity.win_matrix_l2(ties=False) if cells else sensitivity.net_l2
         moved = f"l2 sensitivity {l2:.4g}"
     return f"{part.step * distribution.scale:.4g} ({moved})"
@@ -187,14 +187,14 @@ def _scales(release: Release) -> str:
 
 def _choice_notes(release: Release) -> list[str]:
     """Return notes on the noise of net wins and on the best alternative."""
-    part = release.survey.get(names.NET)
+    part = release.parts.get(names.NET)
     facts = release.design.covariates
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
     design = release.design
     m = len(release.design.items)
     # the candidate distributions at these shares, and their standard deviations
-    share = part.epsilon / math.fsum(p.epsilon for p in release.survey.values())
+    share = part.epsilon / math.fsum(p.epsilon for p in release.parts.values())
     noises = noise_choices(
         design.sensitivity, release.epsilon, release.delta, share, ties=design.davidson
     )
@@ -208,9 +208,9 @@ def _choice_notes(release: Release) -> list[str]:
 
 
 def _covariance(release: Release, effect: float, details: bool) -> str:
-    if names.MOMENTS[0] in release.survey:
+    if names.MOMENTS[0] in release.parts:
         return "cluster-robust"
-    if names.DEPENDENCE not in release.survey:
+    if names.DEPENDENCE not in release.parts:
         # net wins alone have no standard errors where item counts are not known
         return "" if uncounted(release) else "nonrobust (independent answers)"
     if at_most(release):
@@ -248,7 +248,7 @@ def interval_notes(key: str, release: Release, level: str) -> list[str]:
 
     The header names the dependence within respondents that intervals account for.
     """
-    dependent = {names.MOMENTS[0], names.DEPENDENCE} & set(release.survey)
+    dependent = {names.MOMENTS[0], names.DEPENDENCE} & set(release.parts)
     assumed = not dependent and not release.local and release.survey.unit == "respondent"
     return [
         *said(key, level=level, errors=ERRORS[release.source]),
@@ -281,7 +281,7 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
 
 
 def _perturbed(release: Release) -> bool:
-    return release.source != "none" and names.WORTHS in release.survey
+    return release.source != "none" and names.WORTHS in release.parts
 
 
 def privacy_notes(release: Release) -> list[str]:
@@ -367,9 +367,9 @@ def sample_privacy(release: Release) -> list[str]:
 def _detail_notes(release: Release) -> list[str]:
     """Return notes on the shares of epsilon and on the noise of side releases."""
     shares = [
-        f"{release.survey[name].epsilon / release.epsilon:.0%} for the {label}"
+        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
         for name, label in _SIDE_RELEASES
-        if release.source != "none" and name in release.survey and release.survey[name].epsilon
+        if release.source != "none" and name in release.parts and release.parts[name].epsilon
     ]
     notes = said("shares", shares, shares=" and ".join(shares))
     if names.LARGEST in release.found:

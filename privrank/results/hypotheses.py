@@ -422,7 +422,7 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
     t = equations.linear.predict(b)
     (score, loss) = objective(equations)
     if equations.tied:  # with the observed number of ties, even if there is no finite fit
-        score = np.append(score[:-1], release.survey[TIES].values[0])
+        score = np.append(score[:-1], release.parts[TIES].values[0])
         return float(score @ b - loss.value(t))
     even = math.log(2.0) * float(equations.count.sum())
     return float(score @ b - loss.value(t) + loss.value(np.zeros_like(t)) - even)

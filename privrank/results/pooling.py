@@ -489,9 +489,9 @@ def worth_source(inference: Inference) -> Source:
         residual = facts.score - linear.scores(facts.by_edge(facts.released) * mean)
         slope = facts.information(b)
         noise = facts.noise_covariance(b) + added
-        if WORTHS in release.survey:
+        if WORTHS in release.parts:
             hessian = slope + ridge_product(inference.fitted.ridge, linear.identity)
-            noise = noise + release.survey[WORTHS].noise_variance * (hessian @ hessian)
+            noise = noise + release.parts[WORTHS].noise_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
         # the covariance of ties with net wins is not measured but bounded
         moments = None if facts.tied else single_contrasts(facts, release, b)

@@ -459,7 +459,7 @@ def read_test(
     """
     pvalue = threshold = used = None
     if isinstance(query, Statistic):
-        part = release.survey[STATISTIC]
+        part = release.parts[STATISTIC]
         if (part.sensitivity, part.step) != (query.sensitivity, query.step):
             raise ValueError("release must have the sensitivity of its statistic.")
         null = distribution or query.null(draws if simulation is None else 0)
@@ -467,7 +467,7 @@ def read_test(
             pvalue, threshold, used = _simulated(release, alpha, **simulation)
         else:
             # without a public random number the p-value is P(>= statistic), as for U = -1/2
-            drawn = release.survey.get(BOUNDARY)
+            drawn = release.parts.get(BOUNDARY)
             lot = -0.5 if drawn is None else float(drawn.values[0] * drawn.step)
             least = null.threshold(alpha, part.laplace, lot)
             used = null.draws
@@ -495,7 +495,7 @@ def _simulated(
     No p-value is below 1 / (draws + 1), so there is a threshold if and only if 1 / (draws + 1) is
     at most alpha. The statistic reaches the threshold if and only if the p-value is at most alpha.
     """
-    part = release.survey[STATISTIC]
+    part = release.parts[STATISTIC]
     # tolerance for rounding of numbers that were written as text
     least = 1.0 / (check_count("draws", draws, low=19) + 1)
     lowest = least * (1.0 - 1e-9)

@@ -78,11 +78,11 @@ DECISIONS = Column("decision", {True: "reject H0", False: "do not reject"}.__get
 
 def noise_of(release: Release, details: bool) -> NoiseWords:
     """Return the noise, statistic (in details) and scale of a one-sample test."""
-    part = release.survey.get(STATISTIC)
+    part = release.parts.get(STATISTIC)
     # the row of the table already has the name of the statistic
     statistic = statistic_words(release.mechanism) if details else ""
     if release.local:
-        gain = release.survey.number(GAIN)
+        gain = release.plan.number(GAIN)
         return NoiseWords("", statistic, f"gain {gain:.4g} of a response")
     if part is None:
         return NoiseWords("random bit", statistic, "none, one bit")
@@ -171,7 +171,7 @@ def impossible(release: Release) -> int:
 
     Only a release without noise has this number; it is 0 for all others.
     """
-    return int(release.survey[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.survey else 0
+    return int(release.parts[IMPOSSIBLE].values[0]) if IMPOSSIBLE in release.parts else 0
 
 
 def against_null(release: Release) -> tuple[str, ...]:

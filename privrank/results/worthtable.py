@@ -195,7 +195,7 @@ def _cost_notes(result: BTLResult) -> list[str]:
     release = result.release
     facts = result._equations()
     other = release.link != LOGIT or release.design.davidson or facts.items < MIN_ITEMS_MATCHED
-    if other or PAIR_COUNTS not in release.survey or facts.count_variance == 0.0:
+    if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
         return []
     # with many items, use differences among a few that are evenly spread in the list
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
@@ -297,7 +297,7 @@ def fit_warnings(
     alone = whole and _by_items(release) and pair_counts(release).get("member") is not None
     messages += warned("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
-    few = MOMENTS[0] in release.survey and release.design.nobs < MIN_CLUSTERS
+    few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
     messages += warned("few respondents", few, fewest=MIN_CLUSTERS)
     if len(parts) == equations.items:  # no number is shown that needs a warning
         return (*messages, *guarantee.delta_notes(release))

@@ -43,7 +43,7 @@ def releases(worths, people, epsilon, repeats):
     generator, m = np.random.default_rng(2), len(worths)
     rng = np.random.default_rng(1)
     release = model(m, people).fit(epsilon, dependence="none", rng=rng).release
-    pairs, part = release.design.pairs, release.survey["net wins"]
+    pairs, part = release.design.pairs, release.parts["net wins"]
     chance = expit(worths[pairs.first] - worths[pairs.second])
     for _ in range(repeats):
         net = 2 * generator.binomial(people, chance) - people
@@ -69,7 +69,7 @@ def test_two_items_are_tested_by_their_counts():
     """With two items nothing is estimated beside the difference: p-values by enumeration."""
     people, worths, contrast = 80, np.array([0.9, -0.9]), np.array([[1.0, -1.0]])
     for release in releases(worths, people, 0.5, 5):
-        part = release.survey["net wins"]
+        part = release.parts["net wins"]
         inference = pr.PrivateBTL.from_release(release)._inference()
         score = inference.equations.score[0]
         noise = simulated(part.distribution, (400_000, 2), np.random.default_rng(5)) * part.step / 2
@@ -183,7 +183,7 @@ def test_extreme_pairs_are_covered_with_and_without_a_warning():
 
 def test_where_noise_leaves_no_limit_there_is_none():
     release = next(releases(np.array([logit(0.999), 0.0, 0.0, 0.0]), 60, 0.5, 1))
-    counts = release.survey["net wins"].values + np.array([500, -100, -200, -200])
+    counts = release.parts["net wins"].values + np.array([500, -100, -200, -200])
     result = pr.PrivateBTL.from_release(
         replace(release, values=release.values | {"net wins": counts})
     )

@@ -104,7 +104,7 @@ def texts(result):
         "columns": columns.as_text() + columns.as_html() + columns.as_latex(),
         "release repr": repr(release) + str(release),
         "release json": release.to_json(),
-        "parts": repr(release.survey) + repr(release.design) + repr(release.design.pairs),
+        "parts": repr(release.parts) + repr(release.design) + repr(release.design.pairs),
         "pickle": pickle.dumps(result).decode("latin-1"),
         "release pickle": pickle.dumps(release).decode("latin-1"),
         "figure": figure_text(result),

@@ -76,13 +76,13 @@ def test_a_report_that_is_the_answer_is_an_exact_comparison():
     """With a gain of 1 and no ties the fit is that of net wins without noise."""
     protocol = Comparisons(ITEMS, 1.0)
     release = release_wins(tally_of(protocol, 400, np.random.default_rng(1)), "PrivateBTL")
-    exact = replace(release, plan=replace(release.survey, settings={GAIN: 1.0}))
+    exact = replace(release, plan=replace(release.plan, settings={GAIN: 1.0}))
     wins = release.values[WINS].reshape(2, -1)
     pairs = release.design.pairs
     net = np.zeros(5, dtype=np.int64)
     np.add.at(net, pairs.first, wins[0] - wins[1])
     np.add.at(net, pairs.second, wins[1] - wins[0])
-    plan = replace(release.survey, parts={NET: PartPlan(QUIET, 0, 1.0)}, settings={})
+    plan = replace(release.plan, parts={NET: PartPlan(QUIET, 0, 1.0)}, settings={})
     central = replace(release, plan=plan, values={NET: net})
     found, expected = (pr.PrivateBTL.from_release(each) for each in (exact, central))
     assert np.allclose(found.params, expected.params, atol=1e-12)

@@ -443,8 +443,8 @@ def test_replay_gives_the_same_result_without_data(method, delta, monkeypatch):
     release = pr.Release.from_json(result.release.to_json())
     assert release.to_json() == result.release.to_json()
     for name, part in result.release.parts.items():
-        assert release.survey[name].distribution == part.distribution
-        assert release.survey[name].noise_variance == part.noise_variance
+        assert release.parts[name].distribution == part.distribution
+        assert release.parts[name].noise_variance == part.noise_variance
 
 
 @pytest.mark.parametrize(("method", "delta"), [c for c in CASES if c[0] in PRIVATE[:4]])

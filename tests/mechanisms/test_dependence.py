@@ -320,7 +320,7 @@ def test_second_moments_around_expected_answers_are_planned_in_finer_steps():
         .fit(4.0, dependence="pairs", rng=np.random.default_rng(1))
         .release
     )
-    part, reach = release.survey.parts["dependence"], release.design.sensitivity
+    part, reach = release.plan.parts["dependence"], release.design.sensitivity
     assert part.sensitivity == FINE * reach.convex_moments_l1 + reach.pairs
     assert part.step == 1 / FINE
     assert 1.0 < release.found["largest residual"] < 2.0

@@ -91,8 +91,8 @@ def test_one_respondent_moves_what_is_released_by_its_sensitivity_at_most(taken)
 @pytest.mark.parametrize("design", ["public", "private"])
 def test_the_plan_pays_for_nets_and_ties_in_one_draw(design):
     release = fitted(design=design).release
-    part, reach = release.survey.parts["dependence"], release.design.sensitivity
-    assert len(release.survey["dependence"].values) == 7
+    part, reach = release.plan.parts["dependence"], release.design.sensitivity
+    assert len(release.parts["dependence"].values) == 7
     if release.design.varied:
         assert part.sensitivity == FINE * (reach.convex_moments_l1 + 36) + 7
         assert part.step == 1 / FINE and 1.0 < release.found["largest residual"] < 2.0

@@ -824,7 +824,7 @@ def test_the_plan_comes_from_public_numbers(design):
 def test_public_design_takes_counts_and_two_over_epsilon():
     # one row, replaced outcome: net moves by 4 in l1, so half-wins move by 2 at lambda = 2/epsilon
     release = model(unit="row", design="public").fit(0.5, noise="laplace", rng=seeded()).release
-    part = release.survey["net wins"]
+    part = release.parts["net wins"]
     assert release.mechanism == "net wins" and part.sensitivity == 4
     assert (
         part.distribution.scale == pytest.approx(4 / 0.5, rel=1e-12)

@@ -133,13 +133,13 @@ def test_noise_has_the_scale_of_the_sensitivity_over_its_share(formula, argument
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pr.PrivrankWarning)
         release = model.fit(1.0, noise="laplace", rng=np.random.default_rng(0)).release
-    shares = sum(part.epsilon for part in release.survey.values())
+    shares = sum(part.epsilon for part in release.parts.values())
     assert shares <= 1.0 and shares > 1.0 - 1e-12
-    part = release.survey[NET]
+    part = release.parts[NET]
     assert part.sensitivity == sensitivity
     assert part.laplace.scale * part.epsilon == pytest.approx(sensitivity, rel=1e-9)
-    for name in release.survey.keys() - {NET, PAIR_COUNTS}:
-        side = release.survey[name]
+    for name in release.parts.keys() - {NET, PAIR_COUNTS}:
+        side = release.parts[name]
         assert side.laplace.scale * side.epsilon == pytest.approx(side.sensitivity, rel=1e-9)
 
 

@@ -158,7 +158,7 @@ def with_ties(ties):
 def check_ties(ties):
     """The number of ties is cut off where there is a fit, and that fit has a tie parameter."""
     release = with_ties(ties)
-    net = release.survey["net wins"]
+    net = release.parts["net wins"]
     total = release.design.pairs.total
     scores = net.step * net.values - np.mean(net.step * net.values)
     most = total - np.abs(scores).sum() / 2
@@ -209,10 +209,10 @@ def test_half_wins_where_ties_are_few_would_be_found(monkeypatch):
     def fallback(release):
         if release.values["ties"][0] >= 10:
             return honest(release)
-        parts = {name: part for name, part in release.survey.parts.items() if name != "ties"}
+        parts = {name: part for name, part in release.plan.parts.items() if name != "ties"}
         values = {name: value for name, value in release.values.items() if name != "ties"}
         halves = replace(release.survey, ties=True)
-        plan = replace(release.survey, parts=parts)
+        plan = replace(release.plan, parts=parts)
         return honest(replace(release, survey=halves, plan=plan, values=values))
 
     monkeypatch.setattr(pr.PrivateBTL, "from_release", fallback)

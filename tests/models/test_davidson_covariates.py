@@ -306,7 +306,7 @@ def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(right, ties):
     record["parts"]["ties"]["values"] = [ties]
     record.pop("check")
     release = pr.Release.from_json(archive(record))
-    part = release.survey["net wins"]
+    part = release.parts["net wins"]
     steps = 2 if "age" in right else 1  # net wins, and those times the age
     net = part.step * part.values.reshape(-1, 6)[::steps]
     most = release.design.pairs.total - np.abs(net.sum(axis=0)).sum() / 2

@@ -81,9 +81,9 @@ def outcome(fit, distribution):
             return "refused", None
     release = result.release
     assert release.delta == delta
-    part = release.survey.get(NET) or release.survey.get(WINS)
+    part = release.parts.get(NET) or release.parts.get(WINS)
     gaussian = part is not None and isinstance(part.distribution, DiscreteGaussian)
-    spent = sum(each.epsilon for each in release.survey.values())
+    spent = sum(each.epsilon for each in release.parts.values())
     assert spent <= release.epsilon
     return f"{release.mechanism}: epsilon" + ", delta" * gaussian, result
 

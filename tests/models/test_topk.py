@@ -359,7 +359,7 @@ def test_standard_errors_hold_the_noise_of_a_win_matrix():
     )
     release = model.fit(0.5, method="counts", rng=seeded()).release
     result = pr.PrivateTopK.from_release(release, 2)
-    part = release.survey["win matrix"]
+    part = release.parts["win matrix"]
     # half the difference of two cells for each of five opponents
     noise = 5 * part.noise_variance / 2 / result.degrees**2
     # and the sum of the two, which is their pair's count, for a rate that is not one half

@@ -69,8 +69,8 @@ def test_the_setting_of_the_paper_finds_most_of_the_leading_items():
 def test_no_pair_counts_are_released_and_all_of_epsilon_is_used():
     for target, part in (("net wins", "net wins"), ("win rate", "wins and losses")):
         release = selection().fit(1.0, target=target, rng=seeded()).release
-        assert set(release.survey) == {part}
-        assert release.survey[part].epsilon == pytest.approx(1.0)
+        assert set(release.parts) == {part}
+        assert release.parts[part].epsilon == pytest.approx(1.0)
         with pytest.raises(ValueError, match="this selection released none"):
             pr.PrivateBTL.from_release(release)
 
@@ -103,7 +103,7 @@ def asked(items=6, people=300, rows=15, **more):
 
 def rates(release):
     """Win rates, and comparisons, as they were released in either form."""
-    parts = {name: part.step * part.values for name, part in release.survey.items()}
+    parts = {name: part.step * part.values for name, part in release.parts.items()}
     if "item_counts" in parts:
         return 0.5 + 0.5 * parts["net wins"] / parts["item_counts"], parts["item_counts"]
     won, lost = parts["wins and losses"].reshape(2, -1)
@@ -200,7 +200,7 @@ def test_an_item_whose_comparisons_do_not_exceed_their_noise_may_have_any_rate()
 @quiet
 def test_a_selection_of_net_wins_and_comparisons_has_no_pair_counts():
     release = asked().fit(1.0, rng=seeded()).release
-    assert "item_counts" in release.survey
+    assert "item_counts" in release.parts
     with pytest.raises(ValueError, match="this selection released none"):
         pr.PrivateBTL.from_release(release)
     by_net = pr.PrivateTopK.from_release(release, 3, target="net wins")

@@ -154,7 +154,7 @@ def test_ties_that_responses_make_up_are_simulated():
     plan = pr.power.BTLPower(items=6, mode="local", ties=True, replicates=60)
     at = DesignPoint(nobs=3000, epsilon=1.0, effect=0.5, delta=0.0, alpha=0.05)
     release = plan._released(at, None, plan._worths(0.5), 0)
-    decided = release.survey[WINS].values.sum() / 3000
+    decided = release.parts[WINS].values.sum() / 3000
     protocol = pr.local.Comparisons([str(k) for k in range(6)], epsilon=1.0, ties=True)
     tied = 1.0 / (math.e + 2.0)  # the weight of a value that is not the true one
     assert 1.0 - decided == pytest.approx(tied, abs=0.03)

@@ -30,7 +30,7 @@ def test_releases_hold_declared_parts_alone(case):
     more = {names.WORTHS, names.BY_PAIR, *names.MOMENTS, *names.TIE_MOMENTS}
     declared = release.values.keys() - more
     assert declared <= PARTS.keys()
-    form = release.survey.settings.get("dependence", "none")
+    form = release.plan.settings.get("dependence", "none")
     for name in declared if release.source != "none" else ():
         assert release.values[name].size == PARTS[name].size(release.design, form), name
 
@@ -44,13 +44,13 @@ def test_an_archive_with_another_sensitivity_is_refused():
         ("davidson", "ties"),
     ):
         release = MAKERS[case]().release
-        part = release.survey.parts[name]
+        part = release.plan.parts[name]
         halved = replace(
             part,
             sensitivity=part.sensitivity // 2,
             noise=replace(part.noise, scale=part.noise.scale / 2),
         )
-        plan = replace(release.survey, parts={**release.survey.parts, name: halved})
+        plan = replace(release.plan, parts={**release.plan.parts, name: halved})
         text = replace(release, plan=plan).to_json()
         with pytest.raises(ValueError, match="not a release that a fit can produce"):
             Release.from_json(text)
