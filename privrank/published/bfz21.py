@@ -142,7 +142,7 @@ def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
     from privrank.kernels import rankings as kernels
 
     m = len(order)
-    return (m * (m - 1) // 2 - int(kernels.discordant_pairs(ranks[0], ranks[1]))) // cell
+    return (m * (m - 1) // 2 - int(kernels.kendall_to_center(ranks[1:], ranks[0])[0])) // cell
 
 
 def central_distance(n: int, m: int) -> Statistic:

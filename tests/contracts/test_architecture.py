@@ -80,7 +80,6 @@ LARGER = {
     "consensus.orders._by_programme": 43,
     "encode.comparisonforms.as_comparisons": 35,
     "encode.preflib.read_preflib": 37,
-    "kernels.search.pivot_sort": 32,
     "kernels.search.stationary_direction": 38,
     "plans.aggregation.plan_aggregation": 40,
     "power.surveys.simulated_counts": 33,
