@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import PairVotes, statements_of
-from privrank.local.client import protocol_from_json
+from privrank.local.kinds import AdaptiveKwikSort, protocol_from_json
 from privrank.local.protocols import check_generator, check_kind, check_rankings, pair_place
-from privrank.local.protocols_orders import AdaptiveKwikSort
-from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
-from privrank.local.tally import Tally, release_of
+from privrank.local.tally import REPEATED, STRUCK, Tally, hashed, read_reports, release_of
 from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
@@ -124,6 +122,7 @@ class Curator:
         check_kind(protocol, AdaptiveKwikSort)
         self.protocol = protocol
         self.respondents = check_count("respondents", respondents)
+        self._items = len(protocol.items)
         least = math.ceil(mean_comparisons(self._items))
         if self.respondents < least:
             raise ValueError(
@@ -159,10 +158,6 @@ class Curator:
         left = coming * (self.respondents - self.handed)
         expected = sum(mean_comparisons(len(group)) for group in groups)
         self._quota = 0 if self.finished else max(1, int(left / expected))
-
-    @property
-    def _items(self) -> int:
-        return len(self.protocol.items)
 
     @property
     def answered(self) -> int:
@@ -376,6 +371,15 @@ class Curator:
         >>> run.result().order
         ('tea', 'coffee', 'water')
         """
+        order = np.array(self.sorted_places())
+        if self.answered:  # if not, the order of the sort
+            # pairs that were not asked have no weight; the scores determine their fractions
+            votes = PairVotes.of(2 * self._first - self._given, self._given, self.protocol.gain)
+            # the search for scores starts from the sort, with adjacent items 1/2 apart
+            start = -0.5 * np.argsort(order).astype(np.float64)
+            order = consensus_of(
+                "EB-Kemeny", votes.fractions, votes.largest_variance, tuple(order.tolist()), start
+            ).order
         # build a tally of (pair, answer) cells, so the code for other protocols can be used
         counts = np.column_stack((self._first, self._given - self._first))
         pairs, answers = cells = np.nonzero(counts)
@@ -385,7 +389,7 @@ class Curator:
             {
                 PAIRS: (2 * self._first - self._given, 1.0),
                 PAIR_COUNTS: (self._given, 1.0),
-                ORDER: (self._order(), 1.0),
+                ORDER: (order, 1.0),
             },
             by="PrivateRankAggregation",
             method="EB-Kemeny",
@@ -402,19 +406,6 @@ class Curator:
             places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=statements_of(release),
         )
-
-    def _order(self) -> IntArray:
-        """Return the order from all answers, or the sort's order without answers."""
-        sort = self.sorted_places()
-        if not self.answered:
-            return np.array(sort)
-        # pairs that were not asked have no weight; the scores determine their fractions
-        votes = PairVotes.of(2 * self._first - self._given, self._given, self.protocol.gain)
-        # the search for scores starts from the sort, with adjacent items 1/2 apart
-        start = -0.5 * np.argsort(sort).astype(np.float64)
-        return consensus_of(
-            "EB-Kemeny", votes.fractions, votes.largest_variance, tuple(sort), start
-        ).order
 
     def to_json(self) -> str:
         """Return the state of the run as JSON text for :meth:`from_json`.

@@ -6,7 +6,7 @@ estimates are post-processing and spend nothing.
 
 Let v be the vote of a report on a pair of items in its question: 1 if the report places the first
 item before the second, and -1 if not. Let p be the fraction of rankings that place the first item
-before the second. Then E v = gain (2 p - 1) (:mod:`privrank.local.protocols_orders`). Reports are
+before the second. Then E v = gain (2 p - 1) (:mod:`privrank.local.kinds`). Reports are
 independent, because each has its own assignment, ranking and response. So the vote is a single
 binomial draw with variance 1 - (E v)^2, which includes both sampling and response; no further term
 is needed.
@@ -27,10 +27,16 @@ from privrank.bradley_terry.paircounts import check_connected
 from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
+from privrank.local.kinds import (
+    SCALE,
+    CapBorda,
+    Comparisons,
+    DuchiBall,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
 from privrank.local.protocols import Asking, Protocol, pair_place
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
-from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
 from privrank.plans.choice import check_ties
 from privrank.release import names

@@ -63,11 +63,9 @@ from privrank.distributions.mallows import Mallows
 from privrank.hypotheses.nullmodel import NullModel
 from privrank.hypotheses.nulls import Null, Order, draws_of, public_generator, table_key
 from privrank.hypotheses.statistic import Statistic
-from privrank.local.client import protocol_from_json
 from privrank.local.estimates import by_item
+from privrank.local.kinds import CapBorda, DuchiBall, PairBits, RandomPairs, protocol_from_json
 from privrank.local.protocols import Asking, Protocol
-from privrank.local.protocols_orders import PairBits, RandomPairs
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.tally import Tally, check_tally, release_of
 from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
@@ -89,11 +87,6 @@ _HEAVY = 2**17
 
 _BLOCK = 2**21
 """Number of random numbers in memory at a time."""
-
-
-def draws_for(size: int) -> int:
-    """Return the default number of null draws, given the random numbers per draw."""
-    return draws_of(size, _LIGHT, _HEAVY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +142,22 @@ class Asked:
 
     @cached_property
     def root(self) -> FloatArray:
-        """A matrix whose product with its transpose is V^+, shape (m, rank)."""
-        table = self._covariance()
+        """A matrix whose product with its transpose is V^+, shape (m, rank).
+
+        V is computed from the reports if they are drawn as a whole, or from the assignments alone.
+        """
+        if self.whole is not None:
+            reports, added = self.whole
+            table = np.asarray((added * reports[:, None]).T @ added)
+        else:
+            m = len(self.protocol.items)
+            wins = _wins(self.protocol)
+            covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
+            digits = self.items.reshape(-1, self.items.shape[2])
+            weight = np.repeat(self.count, self.items.shape[1])
+            cells = digits[:, :, None] * m + digits[:, None, :]
+            terms = weight[:, None, None] * covariance
+            table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m).reshape(m, m)
         # use V of the items that were asked, without its null space (such as the constant)
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
@@ -158,21 +165,6 @@ class Asked:
         root = np.zeros((len(table), int(positive.sum())))
         root[met] = vectors[:, positive] / np.sqrt(values[positive])
         return root
-
-    def _covariance(self) -> FloatArray:
-        """Return V, from reports if drawn as a whole, or from assignments alone."""
-        if self.whole is not None:
-            reports, added = self.whole
-            return np.asarray((added * reports[:, None]).T @ added)
-        m = len(self.protocol.items)
-        wins = _wins(self.protocol)
-        covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
-        digits = self.items.reshape(-1, self.items.shape[2])
-        weight = np.repeat(self.count, self.items.shape[1])
-        cells = digits[:, :, None] * m + digits[:, None, :]
-        terms = weight[:, None, None] * covariance
-        table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
-        return np.asarray(table, dtype=np.float64).reshape(m, m)
 
     @property
     def rank(self) -> int:
@@ -261,7 +253,7 @@ def _wins(protocol: Protocol) -> FloatArray:
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws."""
     facts = Asked.of(tally)
-    drawn = facts.draws(draws_for(facts.size) if draws is None else draws)
+    drawn = facts.draws(draws_of(facts.size, _LIGHT, _HEAVY) if draws is None else draws)
     return release_of(
         tally,
         {STATISTIC: (np.array([facts.statistic]), STEP), NULL: (np.sort(drawn), STEP)},
@@ -331,12 +323,6 @@ class Collection:
     nobs: int
 
     @property
-    def bits(self) -> bool:
-        """Whether each respondent is asked for the order of one pair."""
-        protocol = self.protocol
-        return isinstance(protocol, Asking) and protocol.width == 2 and protocol.digits == 1
-
-    @property
     def statistic(self) -> Statistic:
         """The test statistic of simulated surveys."""
         protocol = self.protocol
@@ -365,15 +351,20 @@ class Collection:
 
     def survey(self, theta: float, rng: np.random.Generator) -> Asked:
         """Simulate a survey with rankings from a Mallows model with theta = -log phi."""
-        place = rng.permutation(len(self.protocol.items))
-        return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
-
-    def _counts(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
-        """Draw how often each pair is asked and its first item preferred."""
         protocol = self.protocol
-        pairs = self.protocol.assignments
+        place = rng.permutation(len(protocol.items))
+        if isinstance(protocol, Asking) and protocol.width == 2 and protocol.digits == 1:
+            return self._counts(protocol, theta, place, rng)
+        # all other respondents are simulated one by one
+        ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]
+        return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
+
+    def _counts(
+        self, protocol: Asking, theta: float, place: IntArray, rng: np.random.Generator
+    ) -> Asked:
+        """Draw how often each pair is asked and its first item preferred."""
+        pairs = protocol.assignments
         m = len(place)
-        assert isinstance(protocol, Asking)
         # with fewer respondents than pairs most pairs are not asked; keep only the drawn pairs
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
@@ -389,12 +380,6 @@ class Collection:
         more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
         net = np.bincount(first, more, m) - np.bincount(second, more, m)
         return Asked(protocol, questions, count.astype(np.int64), net.astype(np.float64))
-
-    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
-        """Simulate respondents one by one."""
-        protocol = self.protocol
-        ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]
-        return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
 
 
 def _as_drawn(statistic: IntArray, order: Order) -> int:

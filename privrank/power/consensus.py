@@ -19,8 +19,8 @@ from privrank.hypotheses.effects import least_errors
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_consensus
+from privrank.local.kinds import SubRanking
 from privrank.local.protocols import Protocol
-from privrank.local.protocols_orders import SubRanking
 from privrank.mechanisms.aggregation import release_aggregation
 from privrank.plans.aggregation import PUBLISHED, Releases, plan_aggregation
 from privrank.power.base import DesignPoint, Mode, Power, item_names

@@ -17,7 +17,7 @@ from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, 
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.simulation import mean_of
 from privrank.local.estimates import release_wins
-from privrank.local.protocols_orders import Comparisons
+from privrank.local.kinds import Comparisons
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.calibration import plan_comparisons
 from privrank.plans.choice import Choice, Dependence

@@ -29,7 +29,7 @@ from privrank.hypotheses.simulation import rejection_at_level
 from privrank.hypotheses.statistic import RandomBit, Statistic
 from privrank.identity import IdentityMethod
 from privrank.identity import identity_statistic as ask_identity
-from privrank.local.protocols_orders import PairBits
+from privrank.local.kinds import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.closeness import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison

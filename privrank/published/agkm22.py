@@ -91,6 +91,7 @@ def noisy_kwiksort(
     n. It is sensitive and passed only to `noisy`, which adds independent noise to a vector of
     counts. The pivot of a list is its first member in `pivots`, a uniform permutation.
     """
+
     def ahead(items: IntArray, pivot: int) -> BoolArray:
         return np.asarray(2 * np.asarray(noisy(counts[items, pivot])) > n)
 

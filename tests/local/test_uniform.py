@@ -12,8 +12,14 @@ from scipy.stats import chi2, chisquare
 import privrank as pr
 from privrank.hypotheses.nulls import uniform_rankings
 from privrank.local.estimates import by_item
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
+from privrank.local.kinds import (
+    CapBorda,
+    Comparisons,
+    DuchiBall,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
 from privrank.local.tally import Tally
 from privrank.local.uniform import STEP, Asked
 
