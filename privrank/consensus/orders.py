@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ from scipy.optimize import LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from privrank.util.arrays import BoolArray, FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import with_fallback
 
 SUBSET_LIMIT = 14
@@ -95,36 +94,9 @@ def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
     ----------
     Ailon, Charikar and Newman (2008), https://doi.org/10.1145/1411509.1411513.
     """
-    matrix = _real(pairs)
-    return pivot_sort(pivots, lambda items, pivot: matrix[items, pivot] > matrix[pivot, items])[0]
+    from privrank.kernels.search import pivot_sort
 
-
-def pivot_sort(
-    pivots: IntArray, ahead: Callable[[IntArray, int], BoolArray], most: float = math.inf
-) -> tuple[IntArray, int, bool]:
-    """Return the order of KwikSort, the number of comparisons, and whether the sort is finished.
-
-    `ahead` states which of several items a pivot follows. A list is divided only if the total
-    number of comparisons stays within `most`. Lists that were not divided are in the order of the
-    pivots.
-    """
-    order = np.array(pivots, dtype=np.int64)
-    waiting = [(0, len(order))]
-    compared = 0
-    while waiting:
-        start, end = waiting.pop()
-        if end - start < 2:
-            continue
-        if compared + end - start - 1 > most:
-            return order, compared, False
-        pivot = order[start]
-        others = order[start + 1 : end].copy()
-        compared += len(others)
-        before = ahead(others, pivot)
-        order[start:end] = np.concatenate((others[before], [pivot], others[~before]))
-        place = start + int(before.sum())
-        waiting += [(start, place), (place + 1, end)]
-    return order, compared, True
+    return pivot_sort(_real(pairs), np.ascontiguousarray(pivots, dtype=np.int64))
 
 
 def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:

@@ -348,8 +348,7 @@ def total_variation(m: int, theta: float, other: float) -> float:
         return 0.0
     if math.isinf(high):  # all mass on the centre
         return -math.expm1(-log_partition(m, low))
-    low = min(low, _FROZEN)
-    high = min(high, _FROZEN)
+    low, high = np.minimum([low, high], _FROZEN).tolist()
     b = _excess(m, np.array([low, (low + high) / 2, high])).real
     if b[1] - (b[0] + b[2]) / 2 < -50:
         return 1.0

@@ -48,14 +48,6 @@ def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
     return np.ascontiguousarray(values, dtype=np.int64)
 
 
-def _check_center(center: object, m: int) -> IntArray:
-    """Return the centre as a read-only vector of ranks in item order."""
-    ranks = as_array(np.arange(1, m + 1) if center is None else center)
-    if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
-        raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
-    return readonly_copy(ranks, np.int64)
-
-
 @immutable
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Mallows:
@@ -135,8 +127,13 @@ class Mallows:
             if isinstance(items, Integral)
             else check_items(items)
         )
-        fields = (names, phi, theta, _check_center(center, len(names)))
-        for name, value in zip(("items", "phi", "theta", "center"), fields, strict=True):
+        m = len(names)
+        ranks = as_array(np.arange(1, m + 1) if center is None else center)
+        if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
+            raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
+        ranks = readonly_copy(ranks, np.int64)
+        values = {"items": names, "phi": phi, "theta": theta, "center": ranks}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -12,6 +12,38 @@ from privrank.util.arrays import FloatArray, IntArray
 
 
 @compiled
+def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
+    """Return KwikSort's order for a pair matrix.
+
+    `pairs` is an (m, m) matrix and `pivots` a permutation of 0..m-1. The first item of a list, in
+    the order of `pivots`, is its pivot. Items i with pairs[i, pivot] > pairs[pivot, i] move before
+    the pivot, and all others, including ties, move after it.
+    """
+    m = len(pivots)
+    # Pivots are the nodes of a binary tree. Each item passes all pivots of its lists, in their
+    # order, and follows the last one that it moves after.
+    lists = np.full((m, 2), -1)
+    following = np.full(m + 1, -1)  # the last entry is the first item
+    following[m] = pivots[0]
+    for item in pivots[1:]:
+        node = pivots[0]
+        previous = m
+        while node >= 0:
+            pivot = node
+            side = 0 if pairs[item, pivot] > pairs[pivot, item] else 1
+            if side == 1:
+                previous = pivot
+            node = lists[pivot, side]
+        lists[pivot, side] = item
+        following[item] = following[previous]
+        following[previous] = item
+    order = np.full(m, following[m])
+    for place in range(1, m):
+        order[place] = following[order[place - 1]]
+    return order
+
+
+@compiled
 def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> IntArray:
     """Return an order that no move of one item improves by more than `tolerance`.
 

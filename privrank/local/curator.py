@@ -151,13 +151,12 @@ class Curator:
         items, pivots = comparisons_of(groups).T
         self._groups = groups
         self._forward = items < pivots
-        ends = np.minimum(items, pivots), np.maximum(items, pivots)
-        self._open = pair_place(*ends, self._items)
+        self._open = pair_place(np.minimum(items, pivots), np.maximum(items, pivots), self._items)
         # the response rate so far is used for the respondents who have not been asked yet
         coming = self.answered / self.handed if self.handed else 1.0
-        left = coming * (self.respondents - self.handed)
+        answers = coming * (self.respondents - self.handed)
         expected = sum(mean_comparisons(len(group)) for group in groups)
-        self._quota = 0 if self.finished else max(1, int(left / expected))
+        self._quota = 0 if self.finished else max(1, int(answers / expected))
 
     @property
     def answered(self) -> int:
@@ -284,9 +283,8 @@ class Curator:
         >>> run.receive([report]), run.receive([report])
         ({'accepted': 1}, {'accepted': 0, 'repeated id': 1})
         """
-        protocol = self.protocol
         ids, pairs, answers, rejected = read_reports(
-            reports, protocol.id, protocol.assignments, protocol.answers
+            reports, self.protocol.id, self.protocol.assignments, self.protocol.answers
         )
         # accepted reports have the id of an open query and the pair of that query
         clear = pairs != STRUCK

@@ -82,7 +82,7 @@ def release_consensus(
     **Statistic.** "KwikSort" is the order of LDP-KwikSort (Yan, Li and Liu 2020, Algorithm 1): the
     majorities of the estimated fractions, sorted by random pivots. If no respondent was asked about
     an item and its pivot, the paper uses a tie, whereas this function uses the fraction of the
-    fitted surface (:func:`_borda`).
+    fitted surface (:func:`_asked`).
     """
     check_tally(tally, FEWEST)
     protocol = tally.protocol
@@ -200,14 +200,15 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     if protocol.width > 2:
         by_pair = np.concatenate(((first_wins - second_wins)[met], (first_wins + second_wins)[met]))
         values |= votes.moments(met) | {names.BY_PAIR: by_pair}
-    rows = votes.vote.shape[1]
     return release_of(
         tally,
         {name: (numbers, 1.0) for name, numbers in values.items()},
         by=by,
         method="randomised response",
         settings={names.GAIN: protocol.gain},
-        survey=Design(protocol.items, tally.n, "respondent", rows, True, read, "public", pairs),
+        survey=Design(
+            protocol.items, tally.n, "respondent", votes.vote.shape[1], True, read, "public", pairs
+        ),
     )
 
 
@@ -237,7 +238,38 @@ class _Found:
 
 
 def _asked(tally: Tally, protocol: Asking) -> _Found:
-    """Return the estimates from votes on the asked pairs."""
+    """Return the estimates from votes on the asked pairs.
+
+    Notes
+    -----
+    **Statistic.** The Borda score of an item is the sum of its fractions against all other items.
+    The fractions of pairs that were asked are unbiased for any numbers of reports. Let A contain
+    for each vote its weight by item: 1 / (2 gain n) on a pair with n reports, with the sign of the
+    item. Given the assignments, a report with votes v of mean mu adds A v to the scores. Reports
+    are independent, so the scores have the covariance C, the sum over reports of A Cov(v) A'. Votes
+    of one report are not independent: two pairs of a sub-ranking that share an item are correlated.
+    If all orders are equally likely, the variance of a score is (s + 1) / 3 times the variance from
+    as many separate votes.
+
+    The estimate is the sum of r r' with r = A (v - u). For each pair, u is the sum of the votes of
+    the other reports divided by their number plus 3 n^(1/2), as if half as many additional votes
+    were cast for each order. Because u does not depend on v,
+
+        E r r' = A Cov(v) A' + A E (mu - u) (mu - u)' A',
+
+    and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
+    of reports and any distribution of rankings. If both orders are equally frequent, it equals C
+    except for a fraction of 1 / n. A pair on which all n reports agree has a positive estimated
+    variance, as if 9/4 contrary reports were expected. 1.96 standard errors span 3 contrary
+    reports, and the probability to miss that many is exp(-3) = 0.05.
+
+    The fraction of a pair that was not asked is taken from the surface towards which the other
+    fractions are shrunk, which is unbiased only if the population lies on the surface. If a of the
+    m - 1 pairs of an item were asked, the surface passes the mean of their errors, to first order,
+    on to each of the other pairs. So the residuals of the item are multiplied by (m - 1) / a. In
+    addition the surface may be wrong about the pair; its variance is set to the largest that a
+    fraction can have, 1/4.
+    """
     votes = Votes.of(tally, protocol)
     ahead = votes.numbers(1)
     behind = votes.numbers(-1)
@@ -245,9 +277,18 @@ def _asked(tally: Tally, protocol: Asking) -> _Found:
     counts = ahead + behind
     _met(counts, protocol)
     pairs = PairVotes.of(net, counts, protocol.gain)
-    scores, covariance, filled = _borda(votes, pairs)
+    m = len(pairs.counts)
+    unasked = (pairs.counts == 0) & ~np.eye(m, dtype=np.bool_)
+    # pairs that were not asked get the fractions of the fitted surface
+    filled = np.array(pairs.fractions)
+    if unasked.any():
+        filled = np.where(unasked, shrink(filled, pairs.largest_variance)[0], filled)
+    np.fill_diagonal(filled, 0.0)
+    times = (m - 1) / (pairs.counts > 0).sum(axis=1)
+    unknown = UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
+    covariance = votes.covariance(pairs) * np.outer(times, times) + unknown
     values = {names.PAIRS: (net, 1.0), names.PAIR_COUNTS: (counts, 1.0)}
-    return _Found(scores, covariance, votes.concerned(), pairs, filled, values)
+    return _Found(filled.sum(axis=1), covariance, votes.concerned(), pairs, filled, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,11 +323,9 @@ class Votes:
         # the sign of every pair of asked items; it is reversed if the later item comes first,
         # because a vote of 1 is always for the item that is earlier in the list
         vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
-        one = items[..., left].reshape(cells, -1)
-        other = items[..., right].reshape(cells, -1)
-        first = np.minimum(one, other)
-        second = np.maximum(one, other)
-        vote = np.where(one < other, vote, -vote)
+        ends = np.stack((items[..., left], items[..., right])).reshape(2, cells, -1)
+        vote = np.where(ends[0] < ends[1], vote, -vote)
+        first, second = np.sort(ends, axis=0)
         return cls(len(protocol.items), first, second, vote, tally.count)
 
     @property
@@ -312,7 +351,7 @@ class Votes:
         """Return the sum over reports of outer products of their residuals by item.
 
         The residual of a report for an item is the weighted sum of the votes for and against the
-        item, each minus its expectation given the other reports (:func:`_borda`).
+        item, each minus its expectation given the other reports (:func:`_asked`).
         """
         # for each vote: the sum of the other reports' votes on its pair, over their padded number
         at = (self.first, self.second)
@@ -347,52 +386,6 @@ class Votes:
         columns = np.concatenate((self.first.ravel(), self.second.ravel()))
         entries = np.concatenate((numbers.ravel(), sign * numbers.ravel()))
         return csr_array((entries, (rows, columns)), shape=(cells, self.items))
-
-
-def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return Borda scores, their covariance, and the fractions of all pairs.
-
-    Notes
-    -----
-    **Statistic.** The Borda score of an item is the sum of its fractions against all other items.
-    The fractions of pairs that were asked are unbiased for any numbers of reports. Let A contain
-    for each vote its weight by item: 1 / (2 gain n) on a pair with n reports, with the sign of the
-    item. Given the assignments, a report with votes v of mean mu adds A v to the scores. Reports
-    are independent, so the scores have the covariance C, the sum over reports of A Cov(v) A'. Votes
-    of one report are not independent: two pairs of a sub-ranking that share an item are correlated.
-    If all orders are equally likely, the variance of a score is (s + 1) / 3 times the variance from
-    as many separate votes.
-
-    The estimate is the sum of r r' with r = A (v - u). For each pair, u is the sum of the votes of
-    the other reports divided by their number plus 3 n^(1/2), as if half as many additional votes
-    were cast for each order. Because u does not depend on v,
-
-        E r r' = A Cov(v) A' + A E (mu - u) (mu - u)' A',
-
-    and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
-    of reports and any distribution of rankings. If both orders are equally frequent, it equals C
-    except for a fraction of 1 / n. A pair on which all n reports agree has a positive estimated
-    variance, as if 9/4 contrary reports were expected. 1.96 standard errors span 3 contrary
-    reports, and the probability to miss that many is exp(-3) = 0.05.
-
-    The fraction of a pair that was not asked is taken from the surface towards which the other
-    fractions are shrunk, which is unbiased only if the population lies on the surface. If a of the
-    m - 1 pairs of an item were asked, the surface passes the mean of their errors, to first order,
-    on to each of the other pairs. So the residuals of the item are multiplied by (m - 1) / a. In
-    addition the surface may be wrong about the pair; its variance is set to the largest that a
-    fraction can have, 1/4.
-    """
-    m = len(pairs.counts)
-    counts = pairs.counts
-    unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
-    # pairs that were not asked get the fractions of the fitted surface
-    filled = np.array(pairs.fractions)
-    if unasked.any():
-        filled = np.where(unasked, shrink(filled, pairs.largest_variance)[0], filled)
-    np.fill_diagonal(filled, 0.0)
-    times = (m - 1) / (counts > 0).sum(axis=1)
-    unknown = UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
-    return filled.sum(axis=1), votes.covariance(pairs) * np.outer(times, times) + unknown, filled
 
 
 def _turned(tally: Tally, protocol: DuchiBall) -> _Found:

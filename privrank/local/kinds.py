@@ -407,8 +407,8 @@ class PairBits(Asking):
         """
         if self.pairing == "private":
             return self.all_pairs[:, None]
-        most = len(self.items) // 2
-        matched = permutation(_MATCHING, len(self.items))[: 2 * most].reshape(-1, 2)
+        even = len(self.items) // 2 * 2
+        matched = permutation(_MATCHING, len(self.items))[:even].reshape(-1, 2)
         return matched[None] if isinstance(self.pairs, str) else matched[: self.pairs, None]
 
 
@@ -663,8 +663,7 @@ class DuchiBall(Protocol):
         first, second = self.all_pairs.T
 
         def sides(rows: slice) -> IntArray:
-            block = ranks[rows]
-            votes = np.where(block[:, first] < block[:, second], 1, -1)
+            votes = np.where(ranks[rows, first] < ranks[rows, second], 1, -1)
             # a ranking is a vertex of the cube of votes; its bit is the side of a public hyperplane
             # through the centre
             along = (self.directions(assignments[rows]) * votes).sum(axis=1)

@@ -360,7 +360,6 @@ class Protocol(ABC):
         >>> CapBorda(["tea", "coffee", "milk"], epsilon=1.0).question(0)
         [('tea', 'coffee', 'milk')]
         """
-        del assignment
         return [self.items]
 
     # Description of the protocol.

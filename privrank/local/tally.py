@@ -163,8 +163,10 @@ class Tally:
         [2, 1]
         """
         check_kind(protocol, Protocol)
-        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        return _counted(protocol, *read)
+        return _counted(
+            protocol,
+            *read_reports(reports, protocol.id, protocol.assignments, protocol.answers),
+        )
 
     @property
     def n(self) -> int:
@@ -180,8 +182,10 @@ class Tally:
     def __repr__(self) -> str:
         """Return a string that shows the protocol and the counts."""
         reasons = [f"{number} {reason}" for reason, number in self.rejected.items() if number]
-        rejected = ", ".join(reasons) or "none"
-        return f"<Tally: {self.protocol.kind}, {self.n} reports accepted, rejected: {rejected}>"
+        return (
+            f"<Tally: {self.protocol.kind}, {self.n} reports accepted, rejected: "
+            f"{', '.join(reasons) or 'none'}>"
+        )
 
     def __add__(self, other: object) -> Tally:
         """Return the tally of the reports of both.

@@ -132,8 +132,7 @@ class Asked:
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
         whole = (tally.count, table.toarray()) if is_drawn_as_one(protocol) else None
-        net = np.asarray(tally.count @ table, dtype=np.float64)
-        return cls(protocol, assignment, count, net, whole)
+        return cls(protocol, assignment, count, np.asarray(tally.count @ table, np.float64), whole)
 
     @cached_property
     def items(self) -> IntArray:
@@ -211,10 +210,10 @@ class Asked:
         if self.whole is not None:
             reports, added = self.whole
             shape = (number, len(reports))
-            single = reports.max() == 1  # a faster binomial draw
-            forward = (
-                rng.integers(0, 2, shape, np.int8) if single else rng.binomial(reports, 0.5, shape)
-            )
+            if reports.max() == 1:  # a faster binomial draw
+                forward = rng.integers(0, 2, shape, np.int8)
+            else:
+                forward = rng.binomial(reports, 0.5, shape)
             return np.asarray((2.0 * forward - reports) @ added)
         options = self.protocol.options
         count = np.repeat(self.count, self.items.shape[1])
@@ -231,12 +230,10 @@ class Asked:
         digits = self.items.reshape(-1, self.items.shape[2])
         options = self.protocol.options
         rows = len(digits) * options
-        width = digits.shape[1]
-        columns = np.repeat(digits, options, axis=0)
-        votes = np.tile(_wins(self.protocol), (len(digits), 1))
-        starts = np.arange(rows + 1) * width
-        shape = (rows, len(self.protocol.items))
-        return csr_array((votes.ravel(), columns.ravel(), starts), shape)
+        votes = np.tile(_wins(self.protocol), (len(digits), 1)).ravel()
+        columns = np.repeat(digits, options, axis=0).ravel()
+        starts = np.arange(rows + 1) * digits.shape[1]
+        return csr_array((votes, columns, starts), shape=(rows, len(self.protocol.items)))
 
 
 def is_drawn_as_one(protocol: Protocol) -> bool:

@@ -69,13 +69,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privrank.consensus.orders import kwiksort, pair_matrix, pivot_sort
+from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.mechanisms.aggregation import Found
 from privrank.mechanisms.spend import draw
 from privrank.privacy.noise import draw_below
 from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, TOTALS
 from privrank.release.plan import Plan
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.checks import Rng
 
 
@@ -92,10 +92,24 @@ def noisy_kwiksort(
     counts. The pivot of a list is its first member in `pivots`, a uniform permutation.
     """
 
-    def ahead(items: IntArray, pivot: int) -> BoolArray:
-        return np.asarray(2 * np.asarray(noisy(counts[items, pivot])) > n)
-
-    return pivot_sort(pivots, ahead, q)
+    order = np.array(pivots, dtype=np.int64)
+    waiting = [(0, len(order))]
+    queries = 0
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2:
+            continue
+        if queries + end - start - 1 > q:
+            return order, queries, False
+        # one noisy count for each member of the list against its pivot
+        pivot = order[start]
+        others = order[start + 1 : end].copy()
+        queries += len(others)
+        ahead = 2 * np.asarray(noisy(counts[others, pivot])) > n
+        order[start:end] = np.concatenate((others[ahead], [pivot], others[~ahead]))
+        place = start + int(ahead.sum())
+        waiting += [(start, place), (place + 1, end)]
+    return order, queries, True
 
 
 def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> IntArray:

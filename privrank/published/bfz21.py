@@ -338,10 +338,8 @@ class Buckets:
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return P(reject), including the coin, given assigned ranks and item order."""
         buckets = [ranks[first :: self.count] for first in range(self.count)]
-        sizes = {len(rows) for rows in buckets}
-        tests = {size: (pair_squares(size, self.m).value, self.threshold(size)) for size in sizes}
-        rejected = 0
-        for rows in buckets:
-            value, threshold = tests[len(rows)]
-            rejected += value(rows, order) >= threshold
+        rejected = sum(
+            pair_squares(len(rows), self.m).value(rows, order) >= self.threshold(len(rows))
+            for rows in buckets
+        )
         return self.alpha / 2 + (1 - self.alpha) * rejected / self.count

@@ -54,7 +54,9 @@ def same_ids(monkeypatch):
 
     def begin(start=0):
         numbers = count(start)
-        monkeypatch.setattr(protocols.secrets, "token_hex", lambda size: f"{7919 * next(numbers):032x}")
+        monkeypatch.setattr(
+            protocols.secrets, "token_hex", lambda size: f"{7919 * next(numbers):032x}"
+        )
 
     begin()
     return begin
