@@ -64,7 +64,7 @@ def _series(coefficients: FloatArray, x: ComplexArray) -> ComplexArray:
     return total
 
 
-def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArray, ComplexArray]:
+def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ...]:
     """Return l(x), its integral from 0, l'(x) and l'''(x).
 
     The argument must have Re x > 0 or |Im x| < 2 pi. The closed forms suffer from cancellation at
@@ -93,8 +93,7 @@ def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArr
         coth / 2 - 1 / x,
         coth * faded / (1 - faded) ** 2 - 2 / x**3,
     )
-    a, b, c, d = (np.where(small, s, g) for s, g in zip(series, closed, strict=True))
-    return a, b, c, d
+    return tuple(np.where(small, s, g) for s, g in zip(series, closed, strict=True))
 
 
 def _excess(m: int, u: ComplexArray) -> ComplexArray:
@@ -120,10 +119,14 @@ def _level_sum(m: int, u: complex) -> complex:
     total = complex(_sinh_terms(np.arange(1, truncated + 1).astype(np.complex128) * u)[0].sum())
     if truncated == m:
         return total
-    factorials = math.lgamma(m + 1) - math.lgamma(truncated + 1)
     # sum over j > truncated of j u / 2 - log(j u)
     lines = u * (m * (m + 1) - truncated * (truncated + 1)) / 4
-    return total + lines - (m - truncated) * cmath.log(u) - factorials
+    return (
+        total
+        + lines
+        - (m - truncated) * cmath.log(u)
+        - (math.lgamma(m + 1) - math.lgamma(truncated + 1))
+    )
 
 
 def _truncated(m: int, theta: float) -> int:

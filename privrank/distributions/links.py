@@ -402,7 +402,6 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
     weight = (ratio + ratio[::-1]).max()
     # (-log F)'' = (F' / F)^2 - F'' / F
     curvature = ratio * ratio - slope / cdf
-    rising = bool((np.diff(cdf) >= -1e-12).all() and (pdf >= 0).all() and pdf[len(grid) // 2] > 0)
 
     def derives(values: FloatArray, slopes: FloatArray) -> bool:
         # increments equal the integral of the derivative, by the trapezoidal rule
@@ -415,7 +414,10 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
             "breaks A0: F(t) + F(-t) must be 1 for every t, because the order in which a pair's "
             "items are named must not matter",
         ),
-        (rising, "breaks A0: F must increase everywhere, and on an interval it does not"),
+        (
+            (np.diff(cdf) >= -1e-12).all() and (pdf >= 0).all() and pdf[len(grid) // 2] > 0,
+            "breaks A0: F must increase everywhere, and on an interval it does not",
+        ),
         (derives(cdf, pdf), "is inconsistent: pdf must be the derivative of cdf"),
         (
             derives(pdf, slope),
@@ -423,8 +425,8 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
         ),
         (
             weight <= link.kappa1 * (1 + 1e-9),
-            f"breaks A1: F' / (F (1 - F)) must be at most kappa1 = {link.kappa1:g} everywhere, and it "
-            f"reaches {weight:.6g}",
+            f"breaks A1: F' / (F (1 - F)) must be at most kappa1 = {link.kappa1:g} everywhere, "
+            f"and it reaches {weight:.6g}",
         ),
         (
             curvature.min() >= -1e-9 * ratio.max() ** 2,
@@ -432,8 +434,8 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
         ),
         (
             curvature.max() <= link.kappa2 * (1 + 1e-9),
-            f"breaks A2: (-log F)'' must be at most kappa2 = {link.kappa2:g} everywhere, and it reaches "
-            f"{curvature.max():.6g}",
+            f"breaks A2: (-log F)'' must be at most kappa2 = {link.kappa2:g} everywhere, and it "
+            f"reaches {curvature.max():.6g}",
         ),
     ]
     for holds, rule in conditions:
@@ -455,5 +457,6 @@ def find(link: object) -> Link:
     named = {known.name: known for known in BUILT_IN}
     if isinstance(link, str) and link in named:
         return named[link]
-    names = ", ".join(map(repr, named))
-    raise ValueError(f"link must be one of {names} or a privrank.Link, got {quoted(link)}.")
+    raise ValueError(
+        f"link must be one of {', '.join(map(repr, named))} or a privrank.Link, got {quoted(link)}."
+    )

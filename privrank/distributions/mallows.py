@@ -132,8 +132,7 @@ class Mallows:
         if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
             raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
         ranks = readonly_copy(ranks, np.int64)
-        values = {"items": names, "phi": phi, "theta": theta, "center": ranks}
-        for name, value in values.items():
+        for name, value in {"items": names, "phi": phi, "theta": theta, "center": ranks}.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -195,8 +194,8 @@ class Mallows:
             codes = kernels.insertion_codes(
                 source.random((rows.stop - rows.start, m)), np.arange(1, m + 1), self.theta
             )
-            ranks: IntArray = kernels.insertion_ranks(codes)
-            out[rows] = ranks[:, self.center - 1]  # the kernel uses the centre's order
+            # the kernel uses the centre's order
+            out[rows] = kernels.insertion_ranks(codes)[:, self.center - 1]
         return out
 
     def logpmf(self, rankings: ArrayLike) -> FloatArray:
@@ -268,12 +267,11 @@ class Mallows:
         0.7619
         """
         try:
-            first = self.items.index(i)
-            second = self.items.index(j)
+            first, second = (self.center[self.items.index(item)] for item in (i, j))
         except (TypeError, ValueError):
             raise ValueError("i and j must be items of the model, and one is not.") from None
         # the probability is a function of the gap alone, not of the ranks of other items
-        gap = int(self.center[second] - self.center[first])
+        gap = int(second - first)
         if gap == 0:
             raise ValueError("i and j must be two different items.")
         ahead = kendall.pair_probability(abs(gap), self.theta)

@@ -76,9 +76,7 @@ def insertion_ranks(codes: IntArray) -> IntArray:
     permutations, and the Kendall distance of a row to the identity is the sum of its codes.
     """
     n, m = codes.shape
-    top = 1
-    while 2 * top <= m:
-        top *= 2
+    top = 2 ** int(np.log2(m))
     tree = np.empty(m + 1, np.int64)
     ranks = np.empty((n, m), np.int64)
     for row in range(n):
@@ -136,26 +134,14 @@ def packed_pairs(ranks: IntArray) -> Words:
     words. The number of bits in which two rows differ is their Kendall distance.
     """
     n, m = ranks.shape
-    count = (m * (m - 1) // 2 + 63) // 64
-    out = np.zeros((n, count), np.uint64)
-    behind = np.zeros(64 * count, np.uint8)  # one byte for every pair
-    eights = behind.view(np.uint64)
-    own = np.empty(m, np.int32)  # shorter than the ranks, and so compared more at a time
+    out = np.zeros((n, (m * (m - 1) // 2 + 63) // 64), np.uint64)
     for row in range(n):
-        place = 0
-        own[:] = ranks[row]
-        for i in range(m - 1):
-            rank = own[i]
-            later = own[i + 1 :]
-            here = behind[place : place + m - 1 - i]
-            for j in range(len(later)):
-                here[j] = rank > later[j]
-            place += m - 1 - i
-        words = out[row]
-        for bit in range(8):  # a byte of a word takes this bit of eight parts of the pairs
-            part = eights[bit * count : (bit + 1) * count]
-            for word in range(count):
-                words[word] |= part[word] << np.uint64(bit)
+        pair = 0
+        for i in range(m):
+            for j in range(i + 1, m):
+                behind = np.uint64(ranks[row, i] > ranks[row, j])
+                out[row, pair // 64] |= behind << np.uint64(pair % 64)
+                pair += 1
     return out
 
 
@@ -167,14 +153,11 @@ def _bits(x: np.uint64) -> np.int64:
     modulo 2^64. Compilers recognise this code and replace it by a processor instruction if there
     is one.
     """
-    twos = np.uint64(0x5555555555555555)
     fours = np.uint64(0x3333333333333333)
-    eights = np.uint64(0x0F0F0F0F0F0F0F0F)
-    ones = np.uint64(0x0101010101010101)
-    x -= (x >> np.uint64(1)) & twos
+    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & fours) + ((x >> np.uint64(2)) & fours)
-    x = (x + (x >> np.uint64(4))) & eights
-    return np.int64((x * ones) >> np.uint64(56))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @compiled
@@ -237,10 +220,7 @@ def count_pairs(ranks: IntArray) -> IntArray:
                 for row in range(size):
                     ahead += np.int32(batch[i, row] < batch[j, row])
                 counts[i, j] += ahead
-    for i in range(m):
-        for j in range(i):
-            counts[j, i] = n - counts[i, j]
-    return counts
+    return counts + np.triu(n - counts.T, 1)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Loops that search for orders or directions, and sums over sparse rows."""
+"""Loops that search for orders or directions."""
 
 from __future__ import annotations
 
@@ -74,21 +74,6 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
 
 
 @compiled
-def sum_of_products(ends: IntArray, column: IntArray, a: IntArray, b: IntArray, m: int) -> IntArray:
-    """Return the sum over sparse rows of outer products of `a` and `b`, (m, m).
-
-    `ends` is the start of the first row followed by the end of each row, `column` gives the columns
-    of the entries, and `a` and `b` are the entries.
-    """
-    out = np.zeros((m, m), dtype=np.int64)
-    for row in range(len(ends) - 1):
-        for i in range(ends[row], ends[row + 1]):
-            for j in range(ends[row], ends[row + 1]):
-                out[column[i], column[j]] += a[i] * b[j]
-    return out
-
-
-@compiled
 def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
     """Return the least squares solution w of w @ apart = change, zeros if none.
 
@@ -146,8 +131,9 @@ def stationary_direction(
     slopes = np.empty(n, np.float32)
     u = start.copy()
     count = 0
-    images = np.empty((depth + 1, m))
-    changes = np.empty((depth + 1, m))
+    # the last steps, the newest at the end
+    images = np.empty((depth, m))
+    changes = np.empty((depth, m))
     for _ in range(steps):
         along = np.dot(records, u.astype(np.float32))
         # the gradient is a sum of the records, each times the slope of psi along it
@@ -164,16 +150,14 @@ def stationary_direction(
         change = image - u
         if np.sum(change * change) <= tolerance**2:
             return image
-        if count > depth:  # drop the oldest step
-            images[:depth] = images[1:].copy()
-            changes[:depth] = changes[1:].copy()
-            count = depth
-        images[count] = image
-        changes[count] = change
-        weights = _mixture(change - changes[:count], change)
+        weights = _mixture(change - changes[depth - count :], change)
         guess = image.copy()
         for k in range(count):
-            guess -= weights[k] * (image - images[k])
-        count += 1
+            guess -= weights[k] * (image - images[depth - count + k])
+        images[:-1] = images[1:].copy()
+        changes[:-1] = changes[1:].copy()
+        images[-1] = image
+        changes[-1] = change
+        count = min(count + 1, depth)
         u = guess / max(1e-100, math.sqrt(np.sum(guess * guess)))
     return u

@@ -33,9 +33,7 @@ def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) 
     """
     low, high = halves
     m, width = low.shape
-    sets = np.arange(1 << m, dtype=np.int32)
-    items = np.arange(m, dtype=np.int32)
-    inside = (sets[:, None] >> items) & 1 > 0
+    inside = (np.arange(1 << m, dtype=np.int32)[:, None] >> np.arange(m, dtype=np.int32)) & 1 > 0
     size = inside.sum(axis=1)
     values = np.zeros(1 << m)
     for several in range(1, m + 1):

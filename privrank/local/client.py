@@ -54,10 +54,9 @@ class Client:
 
     def __repr__(self) -> str:
         """Return a string that shows the protocol."""
-        protocol = self.protocol
         return (
-            f"<Client of {type(protocol).__name__}: {len(protocol.items)} items, "
-            f"epsilon {protocol.epsilon:g}>"
+            f"<Client of {type(self.protocol).__name__}: {len(self.protocol.items)} items, "
+            f"epsilon {self.protocol.epsilon:g}>"
         )
 
     def __reduce_ex__(self, version: object) -> NoReturn:
@@ -106,8 +105,8 @@ class Client:
         return (
             f"Your ranking does not leave this device. One report does, drawn at random: with "
             f"probability {self.protocol.response.favoured_probability:.2f} {part} agrees with "
-            f"your ranking. No report is more than {math.exp(self.protocol.epsilon):.3g} times as probable under "
-            f"your ranking as under any other (epsilon {self.protocol.epsilon:g}). A second report "
+            f"your ranking. No report is more than {math.exp(self.protocol.epsilon):.3g} times as "
+            f"probable under your ranking as under any other (epsilon {self.protocol.epsilon:g}). A second report "
             f"would add as much again, so this client makes one. Others may see that you answered."
         )
 
@@ -165,7 +164,8 @@ class Client:
                 "This client has made its report. Another report of the same respondent would "
                 "spend epsilon again, and the average of several reports reveals the answer."
             )
-        question = self.assignment if assignment is None else assignment
-        report = self.protocol.randomize(ranking, question, report_id)
+        report = self.protocol.randomize(
+            ranking, self.assignment if assignment is None else assignment, report_id
+        )
         self._reported = True
         return report

@@ -289,8 +289,9 @@ class Curator:
         # accepted reports have the id of an open query and the pair of that query
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
-        queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
-        accepted = pairs == np.array(queried, dtype=np.int64)
+        accepted = pairs == np.array(
+            [self._waiting.get(token, NOBODY) for token in ids.tolist()], dtype=np.int64
+        )
         outcome = Counter(rejected)
         outcome[REPEATED] += int(repeated.sum())
         outcome[UNASKED] = int((clear & ~repeated & ~accepted).sum())
@@ -381,9 +382,8 @@ class Curator:
         # build a tally of (pair, answer) cells, so the code for other protocols can be used
         counts = np.column_stack((self._first, self._given - self._first))
         pairs, answers = cells = np.nonzero(counts)
-        tally = Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None)
         release = release_of(
-            tally,
+            Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None),
             {
                 PAIRS: (2 * self._first - self._given, 1.0),
                 PAIR_COUNTS: (self._given, 1.0),
@@ -516,13 +516,7 @@ class Population:
         self.late = late
         self._ranks = rng.permutation(check_rankings(ranks, protocol.items))
         self._asked = 0
-        self._held = self._reports(0, [])
-
-    def _reports(self, start: int, queries: Sequence[Mapping[str, Any]]) -> Reports:
-        people = self._ranks[start : start + len(queries)]
-        assignments = np.array([query["assignment"] for query in queries], dtype=np.int64)
-        ids = np.array([query["report_id"] for query in queries], dtype="U32")
-        return {**self.protocol.simulate(people, self.rng, assignments), "report_id": ids}
+        self._held: Reports = {}
 
     def answer(self, queries: Sequence[Mapping[str, Any]]) -> Reports:
         """Ask the next people these queries, and return the reports in columns.
@@ -544,14 +538,18 @@ class Population:
                 f"queries must be for people who were not asked before, and the population has "
                 f"only {len(self._ranks)} people. Set the curator's respondents to that number."
             )
-        reports = self._reports(self._asked, queries)
+        people = self._ranks[self._asked : self._asked + number]
+        assignments = np.array([query["assignment"] for query in known], dtype=np.int64)
+        reports = self.protocol.simulate(people, self.rng, assignments)
+        reports["report_id"] = np.array([query["report_id"] for query in known], dtype="U32")
         self._asked += number
         # dropouts never answer; late answers are kept until the next call, where they come first
         coming = self.rng.random(number) >= self.dropout
         later = self.rng.random(number) < self.late
         held = self._held
         self._held = {k: v[coming & later] for k, v in reports.items()}
-        return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
+        on_time = {k: v[coming & ~later] for k, v in reports.items()}
+        return {k: np.concatenate([held.get(k, v[:0]), v]) for k, v in on_time.items()}
 
     def run(self, curator: Curator) -> None:
         """Answer a curator's queries until no more answers are wanted.

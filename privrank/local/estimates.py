@@ -335,9 +335,8 @@ class Votes:
 
     def numbers(self, side: int) -> IntArray:
         """Return the number of votes with this value, by pair in lexicographic order."""
-        pairs = self.items * (self.items - 1) // 2
-        weights = np.where(self.vote == side, self.count[:, None], 0)
-        return np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
+        weights = np.where(self.vote == side, self.count[:, None], 0).ravel()
+        return np.bincount(self.pair.ravel(), weights, math.comb(self.items, 2)).astype(np.int64)
 
     def concerned(self) -> IntArray:
         """Return the number of reports about either or both of two items, (m, m)."""
@@ -399,7 +398,6 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     each report contributes one vector of scores, and the covariance of their mean is the covariance
     of the vectors divided by n.
     """
-    m = len(protocol.items)
     pairs = len(protocol.all_pairs)
     # moments of the sums by item
     net, covariance = _moments(tally, *_sent(protocol))
@@ -407,11 +405,10 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
-    covariance /= (2.0 * SCALE * protocol.gain) ** 2
     return _Found(
         filled.sum(axis=1),
-        covariance,
-        np.full((m, m), tally.n, dtype=np.int64),
+        covariance / (2.0 * SCALE * protocol.gain) ** 2,
+        np.full((len(filled), len(filled)), tally.n, dtype=np.int64),
         table,
         filled,
         {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)},
@@ -472,11 +469,12 @@ def by_item(tally: Tally) -> csr_array:
         return votes.by_item(votes.vote, -1)
     assert isinstance(protocol, DuchiBall | CapBorda)
     sent, ends = _sent(protocol)
-    parts = [
-        sent(tally.assignment[rows], tally.answer[rows]) @ ends
-        for rows in batches(len(tally.count), len(ends))
-    ]
-    table = np.concatenate(parts)
+    table = np.concatenate(
+        [
+            sent(tally.assignment[rows], tally.answer[rows]) @ ends
+            for rows in batches(len(tally.count), len(ends))
+        ]
+    )
     # directions of scores sum to 0 up to rounding
     return csr_array(table - table.mean(axis=1, keepdims=True))
 

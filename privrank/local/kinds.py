@@ -304,10 +304,9 @@ class RandomPairs(Asking):
         >>> round(protocol.response.favoured_probability, 3)
         0.881
         """
-        share = Fraction(self.epsilon) / self.digits
         if self.method == "laplace":
-            return SubsetResponse.thresholded_laplace(share)
-        return SubsetResponse.at(share, 2)
+            return SubsetResponse.thresholded_laplace(Fraction(self.epsilon) / self.digits)
+        return super().response
 
     @cached_property
     def _shuffled(self) -> IntArray:
@@ -736,9 +735,9 @@ class CapBorda(Protocol):
             raise ValueError(
                 "items must be three or more. Use RandomPairs for the order of two items."
             )
-        wanted = math.ceil(math.log2(2 * math.exp(min(self.epsilon, 10))))
-        candidates = min(4096, max(128, 2**wanted)) if self.candidates is None else self.candidates
-        options = check_count("candidates", candidates, low=2, high=4096)
+        bits = math.ceil(math.log2(2 * math.exp(min(self.epsilon, 10))))
+        options = min(4096, max(128, 2**bits)) if self.candidates is None else self.candidates
+        options = check_count("candidates", options, low=2, high=4096)
         cap = best_cap(self.epsilon, len(self.items), options) if self.cap is None else self.cap
         cap = check_count("cap", cap, low=1, high=options - 1)
         self._set(candidates=options, options=options, cap=cap, favoured=cap)
@@ -752,8 +751,8 @@ class CapBorda(Protocol):
         >>> round(protocol.gain, 3)
         0.305
         """
-        tops = _largest_cosines(len(self.items) - 1, self.options)
-        return self.response.gain * float(tops[self.favoured - 1])
+        top = _largest_cosines(len(self.items) - 1, self.options)[self.favoured - 1]
+        return self.response.gain * float(top)
 
     def directions(self, assignments: NDArray[Any], values: NDArray[Any]) -> IntArray:
         """Return the direction of each value, over the items, of length `SCALE`.
@@ -827,16 +826,15 @@ def _largest_cosines(dimension: int, candidates: int) -> NDArray[np.float64]:
     return np.asarray(candidates * (weights * np.sin(t)) @ fewer)
 
 
-_KINDS = (
-    SubRanking,
-    RandomPairs,
-    PairBits,
-    Comparisons,
-    AdaptiveKwikSort,
-    DuchiBall,
-    CapBorda,
-)
-KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in _KINDS}
+KINDS: dict[str, type[Protocol]] = {
+    SubRanking.kind: SubRanking,
+    RandomPairs.kind: RandomPairs,
+    PairBits.kind: PairBits,
+    Comparisons.kind: Comparisons,
+    AdaptiveKwikSort.kind: AdaptiveKwikSort,
+    DuchiBall.kind: DuchiBall,
+    CapBorda.kind: CapBorda,
+}
 
 _TEXT_OR_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+')
 """Parts of JSON that can be written in several ways: texts, and white space between tokens."""
@@ -885,14 +883,13 @@ def protocol_from_json(text: str) -> Protocol:
     # may use the first of two members, or parse a number differently
     facts = {**protocol._settings(), "id": protocol.id}
     again = json.dumps({name: facts[name] for name in content}, separators=(",", ":"))
-    if _TEXT_OR_SPACE.sub(_plainly, text) != again:
+    # texts in ASCII characters, without white space between them
+    plain = _TEXT_OR_SPACE.sub(
+        lambda part: "" if part[0].isspace() else json.dumps(json.loads(part[0])), text
+    )
+    if plain != again:
         raise ValueError(
             "text repeats a member of the protocol, or writes a number differently from "
             "to_json(). Use the protocol as published."
         )
     return protocol
-
-
-def _plainly(match: re.Match[str]) -> str:
-    """Return a JSON text in ASCII characters, or nothing for white space."""
-    return json.dumps(json.loads(match[0])) if match[0].startswith('"') else ""

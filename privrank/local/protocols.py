@@ -17,7 +17,7 @@ import json
 import math
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
@@ -151,15 +151,15 @@ class SubsetResponse:
         agrees = rng.random(favoured.shape[:-1]) < self.favoured_probability
         place = rng.integers(0, np.where(agrees, self.favoured, self.options - self.favoured))
         # position among the values that are not favoured: each favoured value before it adds one
-        before = favoured - np.arange(self.favoured) <= place[..., None]
+        other = place + (favoured - np.arange(self.favoured) <= place[..., None]).sum(axis=-1)
         inside = np.take_along_axis(favoured, np.minimum(place, self.favoured - 1)[..., None], -1)
-        return np.where(agrees, inside[..., 0], place + before.sum(axis=-1))
+        return np.where(agrees, inside[..., 0], other)
 
 
 def read_ranking(
     ranking: object,
     items: Sequence[str],
-    needed: Sequence[int],
+    needed: Set[int],
     *,
     ties: bool,
     partial: Partial,
@@ -182,7 +182,7 @@ def read_ranking(
             raise ValueError("ranking names an item twice. Name each item once.")
         levels[places[name]] = level
     if partial == "refuse":
-        if not levels.keys() >= set(needed):
+        if not levels.keys() >= needed:
             raise ValueError(
                 f"ranking leaves out items of the question, which has {len(needed)}. Rank all of "
                 f"them, or use a protocol with partial='complete'."
@@ -470,11 +470,10 @@ class Protocol(ABC):
         # an assignment drawn here may concern any of the items, so the ranking needs all of them
         if assignment is None:
             code = self.draw_assignment()
-            needed = list(range(len(self.items)))
+            needed = set(range(len(self.items)))
         else:
             code = checks.check_count("assignment", assignment, low=0, high=self.assignments - 1)
-            names = {name for names in self.question(code) for name in names}
-            needed = [place for place, name in enumerate(self.items) if name in names]
+            needed = {self.items.index(name) for names in self.question(code) for name in names}
         if report_id is not None and not (isinstance(report_id, str) and report_id):
             raise TypeError("report_id must be a text: the id of the query that is answered.")
         if report_id is None and self.adaptive:

@@ -489,18 +489,17 @@ def _whole_number(entry: Any) -> int | None:
     """
     if isinstance(entry, bool) or not isinstance(entry, str | Real | Decimal):
         return None
-    number: Any = entry
     try:
         if isinstance(entry, str):
             if not _DIGITS.fullmatch(entry):
                 return None
-            number = float(entry) if "." in entry else int(entry)
-        if isinstance(number, float | np.floating) and not number < EXACT:
+            entry = float(entry) if "." in entry else int(entry)
+        if isinstance(entry, float | np.floating) and not entry < EXACT:
             return None
-        whole = int(number) if 0 <= number < 2**63 else -1
+        whole = int(entry) if 0 <= entry < 2**63 else -1
     except (ArithmeticError, ValueError):  # such as a word, or a decimal NaN
         return None
-    return whole if whole in (-1, number) else None
+    return whole if whole in (-1, entry) else None
 
 
 def hashed(names: NDArray[Any]) -> Identities:
@@ -590,13 +589,12 @@ def check_protocol(release: Release) -> None:
     protocol = protocol_from_json(str(settings["protocol"]))
     gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
     rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
-    steps = {p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}
     if not (
         (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
         and len(gains) == len({protocol.gain, protocol.response.gain})
         and all(type(number) is int and number >= 0 for number in rejected)
         and settings.get("df", 1.0) in range(1, len(protocol.items))
-        and len(steps) < 2
+        and len({p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}) < 2
     ):
         raise ValueError("release must be of its protocol.")
 

@@ -150,7 +150,7 @@ class Asked:
             table = np.asarray((added * reports[:, None]).T @ added)
         else:
             m = len(self.protocol.items)
-            wins = _wins(self.protocol)
+            wins = cast(Asking, self.protocol).signs.sum(axis=2)  # by value and item of a digit
             covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
             digits = self.items.reshape(-1, self.items.shape[2])
             weight = np.repeat(self.count, self.items.shape[1])
@@ -164,11 +164,6 @@ class Asked:
         root = np.zeros((len(table), int(positive.sum())))
         root[met] = vectors[:, positive] / np.sqrt(values[positive])
         return root
-
-    @property
-    def rank(self) -> int:
-        """Degrees of freedom of the statistic."""
-        return int(self.root.shape[1])
 
     @property
     def statistic(self) -> int:
@@ -230,7 +225,8 @@ class Asked:
         digits = self.items.reshape(-1, self.items.shape[2])
         options = self.protocol.options
         rows = len(digits) * options
-        votes = np.tile(_wins(self.protocol), (len(digits), 1)).ravel()
+        wins = cast(Asking, self.protocol).signs.sum(axis=2)
+        votes = np.tile(wins, (len(digits), 1)).ravel()
         columns = np.repeat(digits, options, axis=0).ravel()
         starts = np.arange(rows + 1) * digits.shape[1]
         return csr_array((votes, columns, starts), shape=(rows, len(self.protocol.items)))
@@ -242,11 +238,6 @@ def is_drawn_as_one(protocol: Protocol) -> bool:
     return several or isinstance(protocol, DuchiBall | CapBorda)
 
 
-def _wins(protocol: Protocol) -> FloatArray:
-    """Return net wins of a digit's items by reported value, (options, width)."""
-    return np.asarray(cast(Asking, protocol).signs.sum(axis=2), dtype=np.float64)
-
-
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws."""
     facts = Asked.of(tally)
@@ -256,7 +247,7 @@ def release_test(tally: Tally, draws: int | None) -> Release:
         {STATISTIC: (np.array([facts.statistic]), STEP), NULL: (np.sort(drawn), STEP)},
         by="UniformityTest",
         method="quadratic form",
-        settings={"df": float(facts.rank), GAIN: facts.protocol.response.gain},
+        settings={"df": float(facts.root.shape[1]), GAIN: facts.protocol.response.gain},
     )
 
 
@@ -349,20 +340,14 @@ class Collection:
     def survey(self, theta: float, rng: np.random.Generator) -> Asked:
         """Simulate a survey with rankings from a Mallows model with theta = -log phi."""
         protocol = self.protocol
-        place = rng.permutation(len(protocol.items))
-        if isinstance(protocol, Asking) and protocol.width == 2 and protocol.digits == 1:
-            return self._counts(protocol, theta, place, rng)
-        # all other respondents are simulated one by one
-        ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]
-        return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
-
-    def _counts(
-        self, protocol: Asking, theta: float, place: IntArray, rng: np.random.Generator
-    ) -> Asked:
-        """Draw how often each pair is asked and its first item preferred."""
+        m = len(protocol.items)
+        place = rng.permutation(m)
+        if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+            ranks = Mallows.from_theta(m, theta).rvs(self.nobs, rng)[:, place]
+            return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
+        # only how often each pair is asked and its first item preferred; with fewer respondents
+        # than pairs most pairs are not asked, and only those drawn are kept
         pairs = protocol.assignments
-        m = len(place)
-        # with fewer respondents than pairs most pairs are not asked; keep only the drawn pairs
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
             questions = np.flatnonzero(number)

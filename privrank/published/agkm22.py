@@ -91,7 +91,6 @@ def noisy_kwiksort(
     n. It is sensitive and passed only to `noisy`, which adds independent noise to a vector of
     counts. The pivot of a list is its first member in `pivots`, a uniform permutation.
     """
-
     order = np.array(pivots, dtype=np.int64)
     waiting = [(0, len(order))]
     queries = 0
@@ -157,10 +156,12 @@ def order_in(
         uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
         return {ORDER: exponential_order(counts, plan.number("rate"), uniforms)}, {}
     pivots = np.array(tie_break)
-    q = int(plan.number("cap"))
-    queries = plan.parts[QUERIES]
     order, _, finished = noisy_kwiksort(
-        counts, weight, pivots, q, lambda values: draw(queries, values, rng)
+        counts,
+        weight,
+        pivots,
+        int(plan.number("cap")),
+        lambda values: draw(plan.parts[QUERIES], values, rng),
     )
     if finished or FALLBACK not in plan.parts:
         return {ORDER: order}, {}

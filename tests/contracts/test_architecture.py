@@ -80,7 +80,7 @@ LARGER = {
     "consensus.orders._by_programme": 43,
     "encode.comparisonforms.as_comparisons": 35,
     "encode.preflib.read_preflib": 37,
-    "kernels.search.stationary_direction": 38,
+    "kernels.search.stationary_direction": 36,
     "plans.aggregation.plan_aggregation": 40,
     "power.surveys.simulated_counts": 33,
 }
