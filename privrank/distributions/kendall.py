@@ -57,11 +57,7 @@ _ZETA = np.where(_K % 2 == 1, 1.0, -1.0) * zeta(2.0 * _K)
 
 
 def _series(coefficients: FloatArray, x: ComplexArray) -> ComplexArray:
-    y = (x / (2 * np.pi)) ** 2
-    total = np.zeros_like(y)
-    for coefficient in coefficients[::-1]:
-        total = (total + coefficient) * y
-    return total
+    return np.asarray(np.polyval(np.append(coefficients[::-1], 0.0), (x / (2 * np.pi)) ** 2))
 
 
 def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ...]:

@@ -156,12 +156,12 @@ class PlackettLuce:
         n = check_count("size", size)
         m = len(self.worths)
         source = generator(rng)
-        out = np.empty((n, m), dtype=np.int64)
-        for rows in batches(n, m):
-            out[rows] = ranks_of_scores(
-                self.worths + source.gumbel(size=(rows.stop - rows.start, m))
-            )
-        return out
+        return np.concatenate(
+            [
+                ranks_of_scores(self.worths + source.gumbel(size=(rows.stop - rows.start, m)))
+                for rows in batches(n, m)
+            ]
+        )
 
 
 def bradley_terry(

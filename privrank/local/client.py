@@ -106,8 +106,9 @@ class Client:
             f"Your ranking does not leave this device. One report does, drawn at random: with "
             f"probability {self.protocol.response.favoured_probability:.2f} {part} agrees with "
             f"your ranking. No report is more than {math.exp(self.protocol.epsilon):.3g} times as "
-            f"probable under your ranking as under any other (epsilon {self.protocol.epsilon:g}). A second report "
-            f"would add as much again, so this client makes one. Others may see that you answered."
+            f"probable under your ranking as under any other (epsilon {self.protocol.epsilon:g}). "
+            f"A second report would add as much again, so this client makes one. Others may see "
+            f"that you answered."
         )
 
     @cached_property

@@ -51,12 +51,6 @@ each, so the pairs of a round can be asked in any order and of many people in pa
 """
 
 
-def comparisons_of(groups: Groups) -> IntArray:
-    """Return the pairs (item, pivot) that divide a round's groups, one per row."""
-    rows = [(item, pivot) for pivot, *others in groups for item in others]
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
-
-
 def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
     """Return the next round; `ahead` is whether each item precedes its pivot."""
     answers = iter(ahead)
@@ -148,7 +142,9 @@ class Curator:
 
     def _begin(self, groups: Groups) -> None:
         """Open the queries of a round, and fix the number of answers of each."""
-        items, pivots = comparisons_of(groups).T
+        # the pairs (item, pivot) that divide the groups
+        rows = [(item, pivot) for pivot, *others in groups for item in others]
+        items, pivots = np.array(rows, dtype=np.int64).reshape(-1, 2).T
         self._groups = groups
         self._forward = items < pivots
         self._open = pair_place(np.minimum(items, pivots), np.maximum(items, pivots), self._items)

@@ -286,9 +286,14 @@ def _asked(tally: Tally, protocol: Asking) -> _Found:
     np.fill_diagonal(filled, 0.0)
     times = (m - 1) / (pairs.counts > 0).sum(axis=1)
     unknown = UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
-    covariance = votes.covariance(pairs) * np.outer(times, times) + unknown
-    values = {names.PAIRS: (net, 1.0), names.PAIR_COUNTS: (counts, 1.0)}
-    return _Found(filled.sum(axis=1), covariance, votes.concerned(), pairs, filled, values)
+    return _Found(
+        filled.sum(axis=1),
+        votes.covariance(pairs) * np.outer(times, times) + unknown,
+        votes.concerned(),
+        pairs,
+        filled,
+        {names.PAIRS: (net, 1.0), names.PAIR_COUNTS: (counts, 1.0)},
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -429,8 +434,11 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     sums, covariance = _moments(tally, *_sent(protocol))
     # a mean direction is gain x / |x| times SCALE, with the same |x| for all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
-    scores = 0.5 * (m - 1) + scale * sums / tally.n
-    return _Found(scores, scale**2 * covariance, np.full((m, m), tally.n, dtype=np.int64))
+    return _Found(
+        0.5 * (m - 1) + scale * sums / tally.n,
+        scale**2 * covariance,
+        np.full((m, m), tally.n, dtype=np.int64),
+    )
 
 
 _ESTIMATES: dict[type[Protocol], Callable[[Tally, Any], _Found]] = {

@@ -24,7 +24,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cache, cached_property
@@ -661,14 +660,13 @@ class DuchiBall(Protocol):
         """
         first, second = self.all_pairs.T
 
-        def sides(rows: slice) -> IntArray:
+        sides = []
+        for rows in batches(max(len(ranks), 1), len(first), _BLOCK):
             votes = np.where(ranks[rows, first] < ranks[rows, second], 1, -1)
             # a ranking is a vertex of the cube of votes; its bit is the side of a public hyperplane
             # through the centre
-            along = (self.directions(assignments[rows]) * votes).sum(axis=1)
-            return np.asarray(along < 0, dtype=np.int64)[:, None, None]
-
-        return _in_blocks(sides, len(ranks), len(first))
+            sides.append((self.directions(assignments[rows]) * votes).sum(axis=1) < 0)
+        return np.concatenate(sides).astype(np.int64)[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -777,7 +775,8 @@ class CapBorda(Protocol):
         m = len(self.items)
         N = self.options
 
-        def closest(rows: slice) -> IntArray:
+        closest = []
+        for rows in batches(max(len(ranks), 1), N * m, _BLOCK):
             scores = m + 1 - 2 * ranks[rows]
             drawn = self.directions(
                 np.repeat(assignments[rows], N), np.tile(np.arange(N), len(scores))
@@ -785,15 +784,8 @@ class CapBorda(Protocol):
             along = np.einsum("nkm,nm->nk", drawn.reshape(len(scores), N, m), scores)
             # distinct keys: for equal inner products the earlier direction counts as closer
             keys = np.arange(N) - N * along
-            chosen = np.argpartition(keys, self.favoured - 1, axis=1)[:, : self.favoured]
-            return np.sort(chosen, axis=1)[:, None]
-
-        return _in_blocks(closest, len(ranks), N * m)
-
-
-def _in_blocks(function: Callable[[slice], IntArray], rows: int, entries: int) -> IntArray:
-    """Return the function's values for all rows, in blocks that fit into memory."""
-    return np.concatenate([function(part) for part in batches(max(rows, 1), entries, _BLOCK)])
+            closest.append(np.argpartition(keys, self.favoured - 1, axis=1)[:, : self.favoured])
+        return np.sort(np.concatenate(closest), axis=1)[:, None]
 
 
 def best_cap(epsilon: float, items: int, candidates: int) -> int:

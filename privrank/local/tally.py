@@ -260,8 +260,8 @@ class Tally:
         }
         if check_flag("ids", ids) and self.identity is not None and self.cell is not None:
             # use a text, because lists of millions of numbers would take ten times as long
-            bits = np.array([self.identity.astype("<i8"), self.cell], dtype="<i8")
-            record["ids"] = base64.b64encode(bits.tobytes()).decode("ascii")
+            bits = np.array([self.identity.astype("<i8"), self.cell], dtype="<i8").tobytes()
+            record["ids"] = base64.b64encode(bits).decode("ascii")
         return archive(record)
 
     @classmethod
@@ -276,7 +276,9 @@ class Tally:
         record = read_archive(text)
         with suppress(LookupError, TypeError, ValueError, OverflowError):
             protocol = protocol_from_json(record["protocol"])
-            cells: list[Any] = [_listed(record[name]) for name in _CELLS]
+            cells: list[Any] = [as_array(record[name]) for name in _CELLS]
+            if any(cell.size and cell.dtype.kind not in "iu" for cell in cells):
+                raise TypeError("the numbers of a tally must be whole.")
             bits = np.frombuffer(base64.b64decode(record.get("ids", "")), "<i8").reshape(2, -1)
             identity, cell = bits if "ids" in record else (None, None)
             tally = cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
@@ -311,14 +313,6 @@ class Tally:
                 )
             )
         )
-
-
-def _listed(listed: object) -> NDArray[Any]:
-    """Return a list of integers as an array, without a cast that could round."""
-    numbers = as_array(listed)
-    if numbers.size and numbers.dtype.kind not in "iu":
-        raise TypeError("the numbers of a tally must be whole.")
-    return numbers
 
 
 def _counted(
@@ -421,10 +415,12 @@ def one_per_identity(
     identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
     # compare each report with the first report of its id
     differs = (assignment != assignment[first][place]) | (answer != answer[first][place])
-    assignment = assignment[first]
-    answer = answer[first]
-    assignment[place[differs]] = answer[place[differs]] = STRUCK
-    return identity, assignment, answer
+    struck = np.bincount(place, differs, len(identity)) > 0
+    return (
+        identity,
+        np.where(struck, STRUCK, assignment[first]),
+        np.where(struck, STRUCK, answer[first]),
+    )
 
 
 def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:

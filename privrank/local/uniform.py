@@ -135,9 +135,10 @@ class Asked:
         return cls(protocol, assignment, count, np.asarray(tally.count @ table, np.float64), whole)
 
     @cached_property
-    def items(self) -> IntArray:
-        """The items of each digit, shape (a, digits, width)."""
-        return cast(Asking, self.protocol).asked(self.assignment)
+    def digits(self) -> IntArray:
+        """The items of each digit of each assignment, shape (a digits, width)."""
+        protocol = cast(Asking, self.protocol)
+        return protocol.asked(self.assignment).reshape(-1, protocol.width)
 
     @cached_property
     def root(self) -> FloatArray:
@@ -152,9 +153,8 @@ class Asked:
             m = len(self.protocol.items)
             wins = cast(Asking, self.protocol).signs.sum(axis=2)  # by value and item of a digit
             covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
-            digits = self.items.reshape(-1, self.items.shape[2])
-            weight = np.repeat(self.count, self.items.shape[1])
-            cells = digits[:, :, None] * m + digits[:, None, :]
+            weight = np.repeat(self.count, self.protocol.digits)
+            cells = self.digits[:, :, None] * m + self.digits[:, None, :]
             terms = weight[:, None, None] * covariance
             table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m).reshape(m, m)
         # use V of the items that were asked, without its null space (such as the constant)
@@ -186,8 +186,9 @@ class Asked:
         # the seed depends on assignments, never on answers, so results with the same assignments
         # share one table, and the p-value is a function of the release
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
-        seeds = int(self.protocol.id, 16), table_key(facts.tolist())
-        rng = public_generator("uniformity of reports", *seeds)
+        rng = public_generator(
+            "uniformity of reports", int(self.protocol.id, 16), table_key(facts.tolist())
+        )
         bar = progress("draws under H0", number)
         parts = []
         for rows in batches(number, self.size, _BLOCK):
@@ -211,7 +212,7 @@ class Asked:
                 forward = rng.binomial(reports, 0.5, shape)
             return np.asarray((2.0 * forward - reports) @ added)
         options = self.protocol.options
-        count = np.repeat(self.count, self.items.shape[1])
+        count = np.repeat(self.count, self.protocol.digits)
         if options == 2:  # a faster multinomial draw
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
@@ -222,29 +223,32 @@ class Asked:
     @cached_property
     def _votes(self) -> csr_array:
         """The contribution of each value of each digit (rows) to the items' net wins."""
-        digits = self.items.reshape(-1, self.items.shape[2])
         options = self.protocol.options
-        rows = len(digits) * options
+        rows = len(self.digits) * options
         wins = cast(Asking, self.protocol).signs.sum(axis=2)
-        votes = np.tile(wins, (len(digits), 1)).ravel()
-        columns = np.repeat(digits, options, axis=0).ravel()
-        starts = np.arange(rows + 1) * digits.shape[1]
+        votes = np.tile(wins, (len(self.digits), 1)).ravel()
+        columns = np.repeat(self.digits, options, axis=0).ravel()
+        starts = np.arange(rows + 1) * wins.shape[1]
         return csr_array((votes, columns, starts), shape=(rows, len(self.protocol.items)))
 
 
 def is_drawn_as_one(protocol: Protocol) -> bool:
     """Return whether parts of a report are dependent under H0."""
-    several = isinstance(protocol, RandomPairs) and protocol.digits > 1
-    return several or isinstance(protocol, DuchiBall | CapBorda)
+    return isinstance(protocol, DuchiBall | CapBorda) or (
+        isinstance(protocol, RandomPairs) and protocol.digits > 1
+    )
 
 
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws."""
     facts = Asked.of(tally)
-    drawn = facts.draws(draws_of(facts.size, _LIGHT, _HEAVY) if draws is None else draws)
+    number = draws_of(facts.size, _LIGHT, _HEAVY) if draws is None else draws
     return release_of(
         tally,
-        {STATISTIC: (np.array([facts.statistic]), STEP), NULL: (np.sort(drawn), STEP)},
+        {
+            STATISTIC: (np.array([facts.statistic]), STEP),
+            NULL: (np.sort(facts.draws(number)), STEP),
+        },
         by="UniformityTest",
         method="quadratic form",
         settings={"df": float(facts.root.shape[1]), GAIN: facts.protocol.response.gain},
@@ -313,10 +317,9 @@ class Collection:
     @property
     def statistic(self) -> Statistic:
         """The test statistic of simulated surveys."""
-        protocol = self.protocol
-        public = isinstance(protocol, PairBits) and protocol.pairing == "public"
+        public = isinstance(self.protocol, PairBits) and self.protocol.pairing == "public"
         return Statistic(
-            protocol.kind,
+            self.protocol.kind,
             STEP,
             0,
             value=_as_drawn,
