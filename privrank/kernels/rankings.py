@@ -220,7 +220,7 @@ def count_pairs(ranks: IntArray) -> IntArray:
                 for row in range(size):
                     ahead += np.int32(batch[i, row] < batch[j, row])
                 counts[i, j] += ahead
-    return counts + np.triu(n - counts.T, 1)
+    return np.asarray(counts + np.triu(n - counts.T, 1))
 
 
 @compiled

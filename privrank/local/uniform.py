@@ -156,7 +156,8 @@ class Asked:
             weight = np.repeat(self.count, self.protocol.digits)
             cells = self.digits[:, :, None] * m + self.digits[:, None, :]
             terms = weight[:, None, None] * covariance
-            table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m).reshape(m, m)
+            sums = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
+            table = np.asarray(sums.reshape(m, m), dtype=np.float64)
         # use V of the items that were asked, without its null space (such as the constant)
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
