@@ -23,7 +23,7 @@ def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
     # Pivots are the nodes of a binary tree. Each item passes all pivots of its lists, in their
     # order, and follows the last one that it moves after.
     lists = np.full((m, 2), -1)
-    following = np.full(m + 1, -1)  # the last entry is the first item
+    following = np.full(m + 1, -1)  # the last entry gives the first item
     following[m] = pivots[0]
     for item in pivots[1:]:
         node = pivots[0]
