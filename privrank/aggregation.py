@@ -374,7 +374,7 @@ class PrivateRankAggregation:
         Notes
         -----
         **Privacy.** Each local report is epsilon-differentially private
-        (:class:`privrank.local.responses.SubsetResponse`). All computations from the reports are
+        (:class:`privrank.local.protocols.SubsetResponse`). All computations from the reports are
         post-processing.
 
         **Statistic.** Either unbiased pairwise fractions and Kemeny's order of them, shrunken to a

@@ -8,8 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from privrank.local import protocols, responses
-from privrank.local.responses import SubsetResponse
+from privrank.local.protocols import SubsetResponse, secrets
 
 
 class Source:
@@ -29,14 +28,13 @@ class Source:
 
 
 def distribution(run):
-    """The probability of each outcome of `run`, a function that draws by `responses.below`."""
+    """The probability of each outcome of `run`, a function that draws by `secrets.randbelow`."""
     found, waiting = Counter(), [()]
     while waiting:
         source = Source(waiting.pop())
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(responses, "below", source.below)
-            patch.setattr(protocols, "below", source.below)
-            patch.setattr(protocols, "identifier", lambda: "")
+            patch.setattr(secrets, "randbelow", source.below)
+            patch.setattr(secrets, "token_hex", lambda size: "")
             outcome = run()
         found[outcome] += source.probability
         waiting += source.others

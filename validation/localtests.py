@@ -19,8 +19,8 @@ from scipy.stats import chi2
 from study import asked, least, mean_and_error, most, table
 
 import privrank as pr
+from privrank.local.kinds import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.protocols import Protocol
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally
 
 ALPHA, FEW = 0.05, (1, 2, 5, 8, 16)

@@ -16,8 +16,8 @@ import numpy as np
 from study import asked, least, most, table
 
 import privrank as pr
+from privrank.local.kinds import PairBits, SubRanking
 from privrank.local.protocols import Protocol
-from privrank.local.protocols_orders import PairBits, SubRanking
 
 MINORITY = 0.35
 

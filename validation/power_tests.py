@@ -12,7 +12,7 @@ import numpy as np
 from study import asked, mean_and_error, table
 
 import privrank as pr
-from privrank.local.protocols_orders import PairBits
+from privrank.local.kinds import PairBits
 from privrank.power.testing import TestPower
 
 POWER = pr.power.UniformityPower, pr.power.IdentityPower, pr.power.ClosenessPower

@@ -57,14 +57,10 @@ _ZETA = np.where(_K % 2 == 1, 1.0, -1.0) * zeta(2.0 * _K)
 
 
 def _series(coefficients: FloatArray, x: ComplexArray) -> ComplexArray:
-    y = (x / (2 * np.pi)) ** 2
-    total = np.zeros_like(y)
-    for coefficient in coefficients[::-1]:
-        total = (total + coefficient) * y
-    return total
+    return np.asarray(np.polyval(np.append(coefficients[::-1], 0.0), (x / (2 * np.pi)) ** 2))
 
 
-def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArray, ComplexArray]:
+def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ...]:
     """Return l(x), its integral from 0, l'(x) and l'''(x).
 
     The argument must have Re x > 0 or |Im x| < 2 pi. The closed forms suffer from cancellation at
@@ -93,8 +89,7 @@ def _sinh_terms(x: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArr
         coth / 2 - 1 / x,
         coth * faded / (1 - faded) ** 2 - 2 / x**3,
     )
-    a, b, c, d = (np.where(small, s, g) for s, g in zip(series, closed, strict=True))
-    return a, b, c, d
+    return tuple(np.where(small, s, g) for s, g in zip(series, closed, strict=True))
 
 
 def _excess(m: int, u: ComplexArray) -> ComplexArray:
@@ -120,10 +115,14 @@ def _level_sum(m: int, u: complex) -> complex:
     total = complex(_sinh_terms(np.arange(1, truncated + 1).astype(np.complex128) * u)[0].sum())
     if truncated == m:
         return total
-    factorials = math.lgamma(m + 1) - math.lgamma(truncated + 1)
     # sum over j > truncated of j u / 2 - log(j u)
     lines = u * (m * (m + 1) - truncated * (truncated + 1)) / 4
-    return total + lines - (m - truncated) * cmath.log(u) - factorials
+    return (
+        total
+        + lines
+        - (m - truncated) * cmath.log(u)
+        - (math.lgamma(m + 1) - math.lgamma(truncated + 1))
+    )
 
 
 def _truncated(m: int, theta: float) -> int:
@@ -348,8 +347,7 @@ def total_variation(m: int, theta: float, other: float) -> float:
         return 0.0
     if math.isinf(high):  # all mass on the centre
         return -math.expm1(-log_partition(m, low))
-    low = min(low, _FROZEN)
-    high = min(high, _FROZEN)
+    low, high = np.minimum([low, high], _FROZEN).tolist()
     b = _excess(m, np.array([low, (low + high) / 2, high])).real
     if b[1] - (b[0] + b[2]) / 2 < -50:
         return 1.0

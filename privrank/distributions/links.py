@@ -159,8 +159,6 @@ class Antiderivatives:
         Argument beyond which the function is negligible and treated as 0.
     """
 
-    __slots__ = ("_end", "_first", "_second")
-
     def __init__(self, function: Function, end: float) -> None:
         from scipy.interpolate import CubicSpline
 
@@ -308,9 +306,7 @@ class _Own:
     accuracy = ASSUMED_ACCURACY / UNIT_ROUNDOFF
 
     def __init__(self, link: Link, edge: float) -> None:
-        self._cdf = link.cdf
-        self._pdf = link.pdf
-        self._slope = link.slope
+        self._link = link
         self._edge = edge
         # F' <= kappa1 F (1 - F), u <= u(t) + u(-t) = F' / (F (1 - F)), and 0 <= h <= kappa2
         self.peak = 0.25 * link.kappa1
@@ -321,7 +317,7 @@ class _Own:
 
     def _lower(self, t: FloatArray) -> FloatArray:
         """Return F(-|t|), the tail that is computed accurately."""
-        return _evaluate(self._cdf, np.maximum(-np.abs(t), -self._edge))
+        return _evaluate(self._link.cdf, np.maximum(-np.abs(t), -self._edge))
 
     def excess(self, t: FloatArray) -> FloatArray:
         # exactly odd, whatever the rounding of cdf
@@ -329,7 +325,7 @@ class _Own:
 
     def density(self, t: FloatArray) -> FloatArray:
         # a fit uses only arguments covered by the checks, so it raises no errors or warnings
-        return _evaluate(self._pdf, np.clip(t, -self._edge, self._edge))
+        return _evaluate(self._link.pdf, np.clip(t, -self._edge, self._edge))
 
     def variance(self, t: FloatArray) -> FloatArray:
         lower = self._lower(t)
@@ -337,7 +333,7 @@ class _Own:
 
     def ratio(self, t: FloatArray) -> FloatArray:
         inside = np.clip(t, -self._edge, self._edge)
-        return np.asarray(self.density(inside) / _evaluate(self._cdf, inside))
+        return np.asarray(self.density(inside) / _evaluate(self._link.cdf, inside))
 
     def log_cdf(self, t: FloatArray) -> FloatArray:
         lower = self._lower(t)
@@ -346,8 +342,8 @@ class _Own:
 
     def curvature(self, t: FloatArray) -> FloatArray:
         inside = np.clip(t, -self._edge, self._edge)
-        bent = self.ratio(inside) ** 2 - _evaluate(self._slope, inside) / _evaluate(
-            self._cdf, inside
+        bent = self.ratio(inside) ** 2 - _evaluate(self._link.slope, inside) / _evaluate(
+            self._link.cdf, inside
         )
         return np.where(np.abs(t) > self._edge, 0.0, np.clip(bent, 0.0, self.asymmetry))
 
@@ -397,8 +393,8 @@ def _checked(link: Link) -> _Own:
 
 def _check_conditions(link: Link, scale: float, edge: float) -> None:
     """Refuse a link that breaks a condition or has inconsistent functions."""
-    grid = np.linspace(0.0, min(60.0 * scale, edge), 24_001)
-    grid = np.unique(np.concatenate((grid, np.linspace(0.0, edge, 24_001))))
+    # a fine grid of the middle, and one that reaches the edge
+    grid = np.unique(np.linspace(0.0, [min(60.0 * scale, edge), edge], 24_001))
     grid = np.concatenate((-grid[:0:-1], grid))
     cdf, pdf, slope = (_evaluate(function, grid) for function in (link.cdf, link.pdf, link.slope))
     # (log F)' = F' / F; by symmetry F' / (F (1 - F)) is its sum over t and -t
@@ -406,11 +402,6 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
     weight = (ratio + ratio[::-1]).max()
     # (-log F)'' = (F' / F)^2 - F'' / F
     curvature = ratio * ratio - slope / cdf
-    symmetric = np.abs(cdf + cdf[::-1] - 1.0).max() <= 1e-9
-    rising = bool((np.diff(cdf) >= -1e-12).all() and (pdf >= 0).all() and pdf[len(grid) // 2] > 0)
-    concave = curvature.min() >= -1e-9 * ratio.max() ** 2
-    k1 = link.kappa1
-    k2 = link.kappa2
 
     def derives(values: FloatArray, slopes: FloatArray) -> bool:
         # increments equal the integral of the derivative, by the trapezoidal rule
@@ -419,26 +410,32 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
 
     conditions = [
         (
-            symmetric,
+            np.abs(cdf + cdf[::-1] - 1.0).max() <= 1e-9,
             "breaks A0: F(t) + F(-t) must be 1 for every t, because the order in which a pair's "
             "items are named must not matter",
         ),
-        (rising, "breaks A0: F must increase everywhere, and on an interval it does not"),
+        (
+            (np.diff(cdf) >= -1e-12).all() and (pdf >= 0).all() and pdf[len(grid) // 2] > 0,
+            "breaks A0: F must increase everywhere, and on an interval it does not",
+        ),
         (derives(cdf, pdf), "is inconsistent: pdf must be the derivative of cdf"),
         (
             derives(pdf, slope),
             "is inconsistent: slope must be the derivative of pdf",
         ),
         (
-            weight <= k1 * (1 + 1e-9),
-            f"breaks A1: F' / (F (1 - F)) must be at most kappa1 = {k1:g} everywhere, and it "
-            f"reaches {weight:.6g}",
+            weight <= link.kappa1 * (1 + 1e-9),
+            f"breaks A1: F' / (F (1 - F)) must be at most kappa1 = {link.kappa1:g} everywhere, "
+            f"and it reaches {weight:.6g}",
         ),
-        (concave, "breaks A2: F must be log-concave, and (-log F)'' is negative somewhere"),
         (
-            curvature.max() <= k2 * (1 + 1e-9),
-            f"breaks A2: (-log F)'' must be at most kappa2 = {k2:g} everywhere, and it reaches "
-            f"{curvature.max():.6g}",
+            curvature.min() >= -1e-9 * ratio.max() ** 2,
+            "breaks A2: F must be log-concave, and (-log F)'' is negative somewhere",
+        ),
+        (
+            curvature.max() <= link.kappa2 * (1 + 1e-9),
+            f"breaks A2: (-log F)'' must be at most kappa2 = {link.kappa2:g} everywhere, and it "
+            f"reaches {curvature.max():.6g}",
         ),
     ]
     for holds, rule in conditions:
@@ -460,5 +457,6 @@ def find(link: object) -> Link:
     named = {known.name: known for known in BUILT_IN}
     if isinstance(link, str) and link in named:
         return named[link]
-    names = ", ".join(map(repr, named))
-    raise ValueError(f"link must be one of {names} or a privrank.Link, got {quoted(link)}.")
+    raise ValueError(
+        f"link must be one of {', '.join(map(repr, named))} or a privrank.Link, got {quoted(link)}."
+    )

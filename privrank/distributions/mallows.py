@@ -48,14 +48,6 @@ def _check_rankings(rankings: object, items: Sequence[object]) -> IntArray:
     return np.ascontiguousarray(values, dtype=np.int64)
 
 
-def _check_center(center: object, m: int) -> IntArray:
-    """Return the centre as a read-only vector of ranks in item order."""
-    ranks = as_array(np.arange(1, m + 1) if center is None else center)
-    if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
-        raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
-    return readonly_copy(ranks, np.int64)
-
-
 @immutable
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Mallows:
@@ -135,8 +127,12 @@ class Mallows:
             if isinstance(items, Integral)
             else check_items(items)
         )
-        fields = (names, phi, theta, _check_center(center, len(names)))
-        for name, value in zip(("items", "phi", "theta", "center"), fields, strict=True):
+        m = len(names)
+        ranks = as_array(np.arange(1, m + 1) if center is None else center)
+        if ranks.shape != (m,) or not np.array_equal(np.sort(ranks), np.arange(1, m + 1)):
+            raise ValueError(f"center must hold each of the ranks 1 to {m} once, in item order.")
+        ranks = readonly_copy(ranks, np.int64)
+        for name, value in {"items": names, "phi": phi, "theta": theta, "center": ranks}.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -198,8 +194,8 @@ class Mallows:
             codes = kernels.insertion_codes(
                 source.random((rows.stop - rows.start, m)), np.arange(1, m + 1), self.theta
             )
-            ranks: IntArray = kernels.insertion_ranks(codes)
-            out[rows] = ranks[:, self.center - 1]  # the kernel uses the centre's order
+            # the kernel uses the centre's order
+            out[rows] = kernels.insertion_ranks(codes)[:, self.center - 1]
         return out
 
     def logpmf(self, rankings: ArrayLike) -> FloatArray:
@@ -271,12 +267,11 @@ class Mallows:
         0.7619
         """
         try:
-            first = self.items.index(i)
-            second = self.items.index(j)
+            first, second = (self.center[self.items.index(item)] for item in (i, j))
         except (TypeError, ValueError):
             raise ValueError("i and j must be items of the model, and one is not.") from None
         # the probability is a function of the gap alone, not of the ranks of other items
-        gap = int(self.center[second] - self.center[first])
+        gap = int(second - first)
         if gap == 0:
             raise ValueError("i and j must be two different items.")
         ahead = kendall.pair_probability(abs(gap), self.theta)

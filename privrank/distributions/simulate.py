@@ -51,10 +51,8 @@ def ranks_of_scores(scores: FloatArray) -> IntArray:
     >>> simulate.ranks_of_scores(np.array([[0.2, 1.5, -0.3]]))
     array([[2, 1, 3]])
     """
-    order = np.argsort(-scores, axis=1)
-    ranks = np.empty(scores.shape, dtype=np.int64)
-    np.put_along_axis(ranks, order, np.arange(1, scores.shape[1] + 1)[None, :], axis=1)
-    return ranks
+    # the order of an order is its inverse: the position of each item
+    return np.argsort(np.argsort(-scores, axis=1), axis=1) + 1
 
 
 def _check_worths(worths: object) -> tuple[FloatArray, pd.Index]:
@@ -158,12 +156,12 @@ class PlackettLuce:
         n = check_count("size", size)
         m = len(self.worths)
         source = generator(rng)
-        out = np.empty((n, m), dtype=np.int64)
-        for rows in batches(n, m):
-            out[rows] = ranks_of_scores(
-                self.worths + source.gumbel(size=(rows.stop - rows.start, m))
-            )
-        return out
+        return np.concatenate(
+            [
+                ranks_of_scores(self.worths + source.gumbel(size=(rows.stop - rows.start, m)))
+                for rows in batches(n, m)
+            ]
+        )
 
 
 def bradley_terry(
@@ -223,11 +221,9 @@ def bradley_terry(
     check_number("share", share, 0, 1, "(]")
     distribution = find(link)
     source = generator(rng)
-    first, second = (np.repeat(side, times) for side in np.triu_indices(len(values), 1))
+    pairs = np.repeat(np.triu_indices(len(values), 1), times, axis=1)
     # drawn even for share = 1, so the random stream of a study does not depend on its settings
-    made = source.random(len(first)) < share
-    first = first[made]
-    second = second[made]
+    first, second = pairs[:, source.random(pairs.shape[1]) < share]
     probability = distribution.probability(values[first] - values[second])
     outcome = np.where(source.random(len(first)) < probability, 1, -1)
     return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})

@@ -118,7 +118,8 @@ def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
     """
     from privrank.kernels import rankings as kernels
 
-    return kernels.shuffled_ranks(rng.integers(0, 2**32, (n, m), dtype=np.uint32))
+    words = rng.integers(0, 2**32, (n, m), dtype=np.uint32)
+    return kernels.shuffles(words)[0].astype(np.int64) + 1
 
 
 def null_draws(

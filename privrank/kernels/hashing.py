@@ -15,12 +15,10 @@ _INITIAL = np.array(
 
 
 @compiled
-def _rounds(v: Words, number: int) -> None:
-    """Mix the four words of the state `number` times."""
-    a = v[0]
-    b = v[1]
-    c = v[2]
-    d = v[3]
+def _rounds(
+    a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, number: int
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Return the four words of the state, mixed `number` times."""
     for _ in range(number):
         a = a + b
         c = c + d
@@ -32,29 +30,26 @@ def _rounds(v: Words, number: int) -> None:
         b = (b << np.uint64(17) | b >> np.uint64(47)) ^ c
         d = (d << np.uint64(21) | d >> np.uint64(43)) ^ a
         c = c << np.uint64(32) | c >> np.uint64(32)
-    v[0] = a
-    v[1] = b
-    v[2] = c
-    v[3] = d
+    return a, b, c, d
 
 
 @compiled
-def _hash(text: NDArray[np.uint8], key: Words, v: Words) -> np.uint64:
-    """Return the hash of a byte string under a key; `v` is work space."""
-    for j in range(4):
-        v[j] = _INITIAL[j] ^ key[j % 2]
+def _hash(text: NDArray[np.uint8], key: Words) -> np.uint64:
+    """Return the hash of a byte string under a key."""
+    a = _INITIAL[0] ^ key[0]
+    b = _INITIAL[1] ^ key[1]
+    c = _INITIAL[2] ^ key[0]
+    d = _INITIAL[3] ^ key[1]
     size = len(text)
     for start in range(0, size + 1, 8):
         # eight bytes, lowest first; the last word ends with the length modulo 256
         word = np.uint64(size % 256) << np.uint64(56) if start + 8 > size else np.uint64(0)
         for j in range(start, min(start + 8, size)):
             word |= np.uint64(text[j]) << np.uint64(8 * (j - start))
-        v[3] ^= word
-        _rounds(v, 2)
-        v[0] ^= word
-    v[2] ^= np.uint64(255)
-    _rounds(v, 4)
-    return np.uint64(v[0] ^ v[1] ^ v[2] ^ v[3])
+        a, b, c, d = _rounds(a, b, c, d ^ word, 2)
+        a ^= word
+    a, b, c, d = _rounds(a, b, c ^ np.uint64(255), d, 4)
+    return np.uint64(a ^ b ^ c ^ d)
 
 
 @compiled
@@ -65,9 +60,8 @@ def siphash(text: NDArray[np.uint8], ends: IntArray, key: Words) -> Words:
     the start of the first string followed by the end of each.
     """
     out = np.empty(len(ends) - 1, np.uint64)
-    v = np.empty(4, np.uint64)
     for i in range(len(out)):
-        out[i] = _hash(text[ends[i] : ends[i + 1]], key, v)
+        out[i] = _hash(text[ends[i] : ends[i + 1]], key)
     return out
 
 
@@ -78,7 +72,6 @@ def distinct_numbers(words: Words, rows: IntArray, wanted: IntArray, key: Words)
     They are the hashes of the name's words and of 0, 1, 2, ... modulo `rows`, without repetitions.
     """
     out = np.empty(wanted.sum(), np.int64)
-    v = np.empty(4, np.uint64)
     text = np.empty(words.shape[1] + 1, np.uint64)
     place = 0
     for i in range(len(words)):
@@ -87,7 +80,7 @@ def distinct_numbers(words: Words, rows: IntArray, wanted: IntArray, key: Words)
         met = {np.int64(-1)}
         while len(met) <= wanted[i]:
             text[-1] = turn
-            number = np.int64(_hash(text.view(np.uint8), key, v) % np.uint64(rows[i]))
+            number = np.int64(_hash(text.view(np.uint8), key) % np.uint64(rows[i]))
             if number not in met:
                 met.add(number)
                 out[place] = number

@@ -12,57 +12,34 @@ from privrank.util.arrays import BoolArray, FloatArray, IntArray, Words
 
 
 @compiled
-def _discordant(a: IntArray, b: IntArray, order: IntArray, tree: IntArray) -> int:
-    """Return the number of discordant pairs of `a` and `b`.
-
-    `order` (m) and `tree` (m + 1) are work space. The items are visited from last to first in `a`.
-    The counting tree contains the ranks in `b` of the visited items, all of which `a` places after
-    the current item. Each of them that `b` places before the current item is one discordant pair.
-    Each item takes two walks of at most log2(m) + 1 steps.
-    """
-    m = len(a)
-    for i in range(m):
-        order[a[i] - 1] = b[i]
-    tree[:] = 0
-    total = 0
-    for place in range(m - 1, -1, -1):
-        rank = order[place]
-        i = rank - 1
-        while i > 0:
-            total += tree[i]
-            i &= i - 1
-        i = rank
-        while i <= m:
-            tree[i] += 1
-            i += i & -i
-    return total
-
-
-@compiled
-def discordant_pairs(a: IntArray, b: IntArray) -> int:
-    """Return the Kendall distance of two rank vectors, in O(m log m).
-
-    `a` and `b` are permutations of the ranks 1..m. The distance is the number of pairs of items
-    that they order differently, between 0 and m (m - 1) / 2; it is exact for m up to 2^31.
-    """
-    m = len(a)
-    return _discordant(a, b, np.empty(m, np.int64), np.empty(m + 1, np.int64))
-
-
-@compiled
 def kendall_to_center(ranks: IntArray, center: IntArray) -> IntArray:
     """Return the Kendall distances of rankings to a centre, in O(n m log m).
 
     `ranks` is an (n, m) matrix whose rows are permutations of 1..m, and `center` is one
-    permutation. The n distances are in the order of the rows. Memory beyond the result is O(m).
+    permutation. The distance is the number of pairs of items that two rankings order differently;
+    it is exact for m up to 2^31. The n distances are in the order of the rows. Memory beyond the
+    result is O(m).
     """
     n, m = ranks.shape
     order = np.empty(m, np.int64)
     tree = np.empty(m + 1, np.int64)
-    out = np.empty(n, np.int64)
+    out = np.zeros(n, np.int64)
     for row in range(n):
-        # the distance is symmetric: the centre decides the order of the visits
-        out[row] = _discordant(center, ranks[row], order, tree)
+        # the items are visited from last to first in the centre; the counting tree has the ranks
+        # of the visited items, and each one that is below the current rank is a discordant pair
+        for i in range(m):
+            order[center[i] - 1] = ranks[row, i]
+        tree[:] = 0
+        for place in range(m - 1, -1, -1):
+            # two walks of at most log2(m) + 1 steps
+            i = order[place] - 1
+            while i > 0:
+                out[row] += tree[i]
+                i &= i - 1
+            i = order[place]
+            while i <= m:
+                tree[i] += 1
+                i += i & -i
     return out
 
 
@@ -99,9 +76,7 @@ def insertion_ranks(codes: IntArray) -> IntArray:
     permutations, and the Kendall distance of a row to the identity is the sum of its codes.
     """
     n, m = codes.shape
-    top = 1
-    while 2 * top <= m:
-        top *= 2
+    top = 2 ** int(np.log2(m))
     tree = np.empty(m + 1, np.int64)
     ranks = np.empty((n, m), np.int64)
     for row in range(n):
@@ -123,24 +98,6 @@ def insertion_ranks(codes: IntArray) -> IntArray:
             while i <= m:
                 tree[i] -= 1
                 i += i & -i
-    return ranks
-
-
-@compiled
-def shuffled_ranks(bits: IntArray) -> IntArray:
-    """Return rankings from a matrix of random 32-bit words, by inserting items.
-
-    In each row of the (n, m) matrix of words, item j takes the position
-    floor(word (j + 1) / 2^32) among 0..j, and the item at this position moves to position j. The
-    result contains the ranks 1..m. If m is at most 2^31, no product exceeds 2^63.
-    """
-    n, m = bits.shape
-    ranks = np.empty((n, m), np.int64)
-    for row in range(n):
-        for j in range(m):
-            place = (np.int64(bits[row, j]) * (j + 1)) >> 32
-            ranks[row, j] = ranks[row, place]
-            ranks[row, place] = j + 1
     return ranks
 
 
@@ -177,26 +134,14 @@ def packed_pairs(ranks: IntArray) -> Words:
     words. The number of bits in which two rows differ is their Kendall distance.
     """
     n, m = ranks.shape
-    count = (m * (m - 1) // 2 + 63) // 64
-    out = np.zeros((n, count), np.uint64)
-    behind = np.zeros(64 * count, np.uint8)  # one byte for every pair
-    eights = behind.view(np.uint64)
-    own = np.empty(m, np.int32)  # shorter than the ranks, and so compared more at a time
+    out = np.zeros((n, (m * (m - 1) // 2 + 63) // 64), np.uint64)
     for row in range(n):
-        place = 0
-        own[:] = ranks[row]
-        for i in range(m - 1):
-            rank = own[i]
-            later = own[i + 1 :]
-            here = behind[place : place + m - 1 - i]
-            for j in range(len(later)):
-                here[j] = rank > later[j]
-            place += m - 1 - i
-        words = out[row]
-        for bit in range(8):  # a byte of a word takes this bit of eight parts of the pairs
-            part = eights[bit * count : (bit + 1) * count]
-            for word in range(count):
-                words[word] |= part[word] << np.uint64(bit)
+        pair = 0
+        for i in range(m):
+            for j in range(i + 1, m):
+                behind = np.uint64(ranks[row, i] > ranks[row, j])
+                out[row, pair // 64] |= behind << np.uint64(pair % 64)
+                pair += 1
     return out
 
 
@@ -208,32 +153,21 @@ def _bits(x: np.uint64) -> np.int64:
     modulo 2^64. Compilers recognise this code and replace it by a processor instruction if there
     is one.
     """
-    twos = np.uint64(0x5555555555555555)
     fours = np.uint64(0x3333333333333333)
-    eights = np.uint64(0x0F0F0F0F0F0F0F0F)
-    ones = np.uint64(0x0101010101010101)
-    x -= (x >> np.uint64(1)) & twos
+    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & fours) + ((x >> np.uint64(2)) & fours)
-    x = (x + (x >> np.uint64(4))) & eights
-    return np.int64((x * ones) >> np.uint64(56))
-
-
-@compiled
-def _differing(first: Words, second: Words) -> np.int64:
-    """Return the number of bits in which two rows differ."""
-    total = np.int64(0)
-    for word in range(len(first)):
-        total += _bits(first[word] ^ second[word])
-    return total
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @compiled
 def differing_bits(first: Words, second: Words) -> IntArray:
     """Return the number of differing bits of all rows of `first` and `second`."""
-    out = np.empty((len(first), len(second)), np.int64)
+    out = np.zeros((len(first), len(second)), np.int64)
     for a in range(len(first)):
         for b in range(len(second)):
-            out[a, b] = _differing(first[a], second[b])
+            for word in range(first.shape[1]):
+                out[a, b] += _bits(first[a, word] ^ second[b, word])
     return out
 
 
@@ -286,10 +220,7 @@ def count_pairs(ranks: IntArray) -> IntArray:
                 for row in range(size):
                     ahead += np.int32(batch[i, row] < batch[j, row])
                 counts[i, j] += ahead
-    for i in range(m):
-        for j in range(i):
-            counts[j, i] = n - counts[i, j]
-    return counts
+    return np.asarray(counts + np.triu(n - counts.T, 1))
 
 
 @compiled

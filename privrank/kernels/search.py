@@ -1,4 +1,4 @@
-"""Loops that search for orders or directions, and sums over sparse rows."""
+"""Loops that search for orders or directions."""
 
 from __future__ import annotations
 
@@ -15,45 +15,31 @@ from privrank.util.arrays import FloatArray, IntArray
 def pivot_sort(pairs: FloatArray, pivots: IntArray) -> IntArray:
     """Return KwikSort's order for a pair matrix.
 
-    `pairs` is an (m, m) matrix and `pivots` a permutation of 0..m-1. The sort is not recursive.
-    Each list keeps the order of `pivots`, so its first item is its pivot. Items i with
-    pairs[i, pivot] > pairs[pivot, i] move before the pivot, and all others, including ties, move
-    after it.
+    `pairs` is an (m, m) matrix and `pivots` a permutation of 0..m-1. The first item of a list, in
+    the order of `pivots`, is its pivot. Items i with pairs[i, pivot] > pairs[pivot, i] move before
+    the pivot, and all others, including ties, move after it.
     """
     m = len(pivots)
-    order = pivots.copy()
-    behind = np.empty(m, np.int64)
-    starts = np.empty(m + 1, np.int64)
-    ends = np.empty(m + 1, np.int64)
-    starts[0] = 0
-    ends[0] = m
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        start = starts[waiting]
-        end = ends[waiting]
-        if end - start < 2:
-            continue
-        # one partition: items preferred to the pivot before it, all others after it, both in their
-        # previous order; both sides are then put on the stack for their own partition
-        pivot = order[start]
-        place = start
-        rest = 0
-        for k in range(start + 1, end):
-            i = order[k]
-            if pairs[i, pivot] > pairs[pivot, i]:
-                order[place] = i
-                place += 1
-            else:
-                behind[rest] = i
-                rest += 1
-        order[place] = pivot
-        order[place + 1 : end] = behind[:rest]
-        starts[waiting] = start
-        ends[waiting] = place
-        starts[waiting + 1] = place + 1
-        ends[waiting + 1] = end
-        waiting += 2
+    # Pivots are the nodes of a binary tree. Each item passes all pivots of its lists, in their
+    # order, and follows the last one that it moves after.
+    lists = np.full((m, 2), -1)
+    following = np.full(m + 1, -1)  # the last entry gives the first item
+    following[m] = pivots[0]
+    for item in pivots[1:]:
+        node = pivots[0]
+        previous = m
+        while node >= 0:
+            pivot = node
+            side = 0 if pairs[item, pivot] > pairs[pivot, item] else 1
+            if side == 1:
+                previous = pivot
+            node = lists[pivot, side]
+        lists[pivot, side] = item
+        following[item] = following[previous]
+        following[previous] = item
+    order = np.full(m, following[m])
+    for place in range(1, m):
+        order[place] = following[order[place - 1]]
     return order
 
 
@@ -67,51 +53,24 @@ def insertion_search(order: IntArray, margins: FloatArray, tolerance: float) -> 
     """
     m = len(order)
     order = order.copy()
-    moved = True
+    moved = m > 1
     while moved:
         moved = False
         for item in range(m):
-            place = 0
-            while order[place] != item:
-                place += 1
-            target = place
-            best = tolerance
-            # passing the item before it gains their margin, so a move gains a running sum
-            gain = 0.0
-            for k in range(place - 1, -1, -1):
-                gain += margins[item, order[k]]
-                if gain > best:
-                    target = k
-                    best = gain
-            gain = 0.0
-            for k in range(place + 1, m):
-                gain -= margins[item, order[k]]
-                if gain > best:
-                    target = k
-                    best = gain
-            # shift the items between the old and the new position
-            if target != place:
+            place = np.flatnonzero(order == item)[0]
+            # passing an item gains its margin, so a move gains a running sum; first the moves to
+            # the front, the shortest first, then the moves to the back
+            passed = margins[item][order]
+            gains = np.append(passed[:place][::-1].cumsum(), -passed[place + 1 :].cumsum())
+            best = np.argmax(gains)
+            if gains[best] > tolerance:
                 moved = True
-                step = 1 if target > place else -1
-                for k in range(place, target, step):
-                    order[k] = order[k + step]
-                order[target] = item
+                target = best + 1 if best >= place else place - 1 - best
+                # shift the items between the old and the new position
+                low = min(place, target)
+                high = max(place, target) + 1
+                order[low:high] = np.roll(order[low:high], -1 if target > place else 1)
     return order
-
-
-@compiled
-def sum_of_products(ends: IntArray, column: IntArray, a: IntArray, b: IntArray, m: int) -> IntArray:
-    """Return the sum over sparse rows of outer products of `a` and `b`, (m, m).
-
-    `ends` is the start of the first row followed by the end of each row, `column` gives the columns
-    of the entries, and `a` and `b` are the entries.
-    """
-    out = np.zeros((m, m), dtype=np.int64)
-    for row in range(len(ends) - 1):
-        for i in range(ends[row], ends[row + 1]):
-            for j in range(ends[row], ends[row + 1]):
-                out[column[i], column[j]] += a[i] * b[j]
-    return out
 
 
 @compiled
@@ -122,32 +81,27 @@ def _mixture(apart: FloatArray, change: FloatArray) -> FloatArray:
     diagonal.
     """
     count = len(apart)
-    normal = np.empty((count, count))
-    right = np.empty(count)
-    trace = 0.0
+    system = np.empty((count, count + 1))  # the normal equations, the right side as last column
     for a in range(count):
-        for b in range(a + 1):
-            normal[a, b] = np.sum(apart[a] * apart[b])
-            normal[b, a] = normal[a, b]
-        right[a] = np.sum(apart[a] * change)
-        trace += normal[a, a]
+        for b in range(count):
+            system[a, b] = np.sum(apart[a] * apart[b])
+        system[a, count] = np.sum(apart[a] * change)
     # a small ridge stabilises nearly collinear steps
-    for a in range(count):
-        normal[a, a] += 1e-10 * trace + 1e-100
+    ridge = 1e-10 * np.trace(system) + 1e-100
     # Gaussian elimination, then back substitution, because LAPACK's rounding differs between
     # machines; zeros (a step without extrapolation) are returned if there is no solution
     for a in range(count):
-        if not normal[a, a] > 0:
+        system[a, a] += ridge
+    for a in range(count):
+        if not system[a, a] > 0:
             return np.zeros(count)
         for b in range(a + 1, count):
-            factor = normal[b, a] / normal[a, a]
-            for c in range(a, count):
-                normal[b, c] -= factor * normal[a, c]
-            right[b] -= factor * right[a]
+            system[b] -= system[b, a] / system[a, a] * system[a]
+    right = system[:, count].copy()
     for a in range(count - 1, -1, -1):
         for b in range(a + 1, count):
-            right[a] -= normal[a, b] * right[b]
-        right[a] /= normal[a, a]
+            right[a] -= system[a, b] * right[b]
+        right[a] /= system[a, a]
         if not abs(right[a]) < 1e100:
             return np.zeros(count)
     return right
@@ -177,8 +131,9 @@ def stationary_direction(
     slopes = np.empty(n, np.float32)
     u = start.copy()
     count = 0
-    images = np.empty((depth + 1, m))
-    changes = np.empty((depth + 1, m))
+    # the last steps, the newest at the end
+    images = np.empty((depth, m))
+    changes = np.empty((depth, m))
     for _ in range(steps):
         along = np.dot(records, u.astype(np.float32))
         # the gradient is a sum of the records, each times the slope of psi along it
@@ -195,17 +150,14 @@ def stationary_direction(
         change = image - u
         if np.sum(change * change) <= tolerance**2:
             return image
-        if count > depth:  # drop the oldest step
-            for k in range(depth):
-                images[k] = images[k + 1]
-                changes[k] = changes[k + 1]
-            count = depth
-        images[count] = image
-        changes[count] = change
-        weights = _mixture(change - changes[:count], change)
+        weights = _mixture(change - changes[depth - count :], change)
         guess = image.copy()
         for k in range(count):
-            guess -= weights[k] * (image - images[k])
-        count += 1
+            guess -= weights[k] * (image - images[depth - count + k])
+        images[:-1] = images[1:].copy()
+        changes[:-1] = changes[1:].copy()
+        images[-1] = image
+        changes[-1] = change
+        count = min(count + 1, depth)
         u = guess / max(1e-100, math.sqrt(np.sum(guess * guess)))
     return u

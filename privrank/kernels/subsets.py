@@ -14,13 +14,11 @@ from privrank.util.arrays import FloatArray
 def split_costs(block: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the costs of placing each item after each subset of either half."""
     m = len(block)
-    tables = []
-    for columns in (block[:, : m // 2], block[:, m // 2 :]):
-        sums = np.zeros((m, 1))
-        for column in columns.T:
-            sums = np.hstack((sums, sums + column[:, None]))
-        tables.append(np.ascontiguousarray(sums))
-    return tables[0], tables[1]
+    halves = [np.zeros((m, 1)), np.zeros((m, 1))]
+    for place, column in enumerate(block.T):
+        half = int(place >= m // 2)
+        halves[half] = np.hstack((halves[half], halves[half] + column[:, None]))
+    return halves[0], halves[1]
 
 
 def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) -> FloatArray:
@@ -33,9 +31,7 @@ def subset_values(halves: tuple[FloatArray, FloatArray], *, soft: bool = False) 
     """
     low, high = halves
     m, width = low.shape
-    sets = np.arange(1 << m, dtype=np.int32)
-    items = np.arange(m, dtype=np.int32)
-    inside = (sets[:, None] >> items) & 1 > 0
+    inside = (np.arange(1 << m, dtype=np.int32)[:, None] >> np.arange(m, dtype=np.int32)) & 1 > 0
     size = inside.sum(axis=1)
     values = np.zeros(1 << m)
     for several in range(1, m + 1):

@@ -10,15 +10,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from privrank.local.client import Client, protocol_from_json
-from privrank.local.protocols_orders import (
+from privrank.local.client import Client
+from privrank.local.kinds import (
     AdaptiveKwikSort,
+    CapBorda,
     Comparisons,
+    DuchiBall,
     PairBits,
     RandomPairs,
     SubRanking,
+    protocol_from_json,
 )
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
 
 if TYPE_CHECKING:
     from privrank.local.curator import Curator, Population

@@ -5,85 +5,13 @@ This module needs only NumPy and the standard library, and starts in a fraction 
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from dataclasses import fields
 from functools import cached_property
 from typing import NoReturn
 
-from privrank.local.protocols import VERSION, Protocol, check_kind
-from privrank.local.protocols_orders import (
-    AdaptiveKwikSort,
-    Comparisons,
-    PairBits,
-    RandomPairs,
-    SubRanking,
-)
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
+from privrank.local.kinds import protocol_from_json
+from privrank.local.protocols import Protocol, check_kind
 from privrank.util.checks import check_number
-
-_ORDERS = (SubRanking, RandomPairs, PairBits, Comparisons, AdaptiveKwikSort)
-KINDS: dict[str, type[Protocol]] = {kind.kind: kind for kind in (*_ORDERS, DuchiBall, CapBorda)}
-
-_TEXT_OR_SPACE = re.compile(r'"(?:[^"\\]|\\.)*"|\s+')
-"""Parts of JSON that can be written in several ways: texts, and white space between tokens."""
-
-
-def protocol_from_json(text: str) -> Protocol:
-    """Return the protocol that ``to_json`` wrote; check its id and format.
-
-    The order of members, white space and escaped characters make no difference. A text with a
-    repeated member is refused, because JSON readers disagree on which of the two counts.
-
-    Examples
-    --------
-    >>> from privrank.local import Comparisons, protocol_from_json
-    >>> text = Comparisons(["tea", "milk"], epsilon=1.0).to_json()
-    >>> protocol_from_json(text)
-    Comparisons(items=('tea', 'milk'), epsilon=1.0, partial='refuse', ties=False)
-    """
-    try:
-        content = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        content = None
-    published = isinstance(text, str) and isinstance(content, dict)
-    if not published or content.get("privrank") != "local protocol":
-        raise ValueError("text must be the JSON of a protocol. Write it with to_json().")
-    if type(version := content.get("version")) is not int or version != VERSION:
-        raise ValueError(
-            f"text must be a protocol of version {VERSION}, and it has another version. Use the "
-            f"version of privrank that wrote it."
-        )
-    kind = KINDS.get(str(content.get("kind")))
-    settings = {k: v for k, v in content.items() if k not in ("privrank", "version", "kind", "id")}
-    if kind is None or settings.keys() != {part.name for part in fields(kind)}:
-        raise ValueError(
-            "text must hold exactly the kind and the settings of a protocol. Write it with "
-            "to_json()."
-        )
-    # the id is a hash of all settings, which detects a text with another epsilon
-    protocol = kind(**settings)
-    if protocol.id != content.get("id"):
-        raise ValueError(
-            "text has settings that do not match its id, such as another epsilon. Use the protocol "
-            "as published."
-        )
-    # all members must occur once, with numbers as to_json() writes them, because another reader
-    # may use the first of two members, or parse a number differently
-    facts = {**protocol._settings(), "id": protocol.id}
-    again = json.dumps({name: facts[name] for name in content}, separators=(",", ":"))
-    if _TEXT_OR_SPACE.sub(_plainly, text) != again:
-        raise ValueError(
-            "text repeats a member of the protocol, or writes a number differently from "
-            "to_json(). Use the protocol as published."
-        )
-    return protocol
-
-
-def _plainly(match: re.Match[str]) -> str:
-    """Return a JSON text in ASCII characters, or nothing for white space."""
-    return json.dumps(json.loads(match[0])) if match[0].startswith('"') else ""
 
 
 class Client:
@@ -102,7 +30,7 @@ class Client:
     Notes
     -----
     **Privacy.** One report is epsilon-differentially private
-    (:class:`privrank.local.responses.SubsetResponse`). A second report of the same respondent adds
+    (:class:`privrank.local.protocols.SubsetResponse`). A second report of the same respondent adds
     its epsilon, and the mean of many reports would reveal the answer itself, for any epsilon.
     Therefore `randomize` makes one report, and a client can be neither copied nor pickled. A client
     cannot do more: a survey that distributes another client asks again, and respondents who answer
@@ -126,10 +54,9 @@ class Client:
 
     def __repr__(self) -> str:
         """Return a string that shows the protocol."""
-        protocol = self.protocol
         return (
-            f"<Client of {type(protocol).__name__}: {len(protocol.items)} items, "
-            f"epsilon {protocol.epsilon:g}>"
+            f"<Client of {type(self.protocol).__name__}: {len(self.protocol.items)} items, "
+            f"epsilon {self.protocol.epsilon:g}>"
         )
 
     def __reduce_ex__(self, version: object) -> NoReturn:
@@ -173,15 +100,15 @@ class Client:
         >>> print(client.explain().split(".")[0])
         Your ranking does not leave this device
         """
-        response = self.protocol.response
         digits = self.protocol.digits
         part = "it" if digits == 1 else f"each of its {digits} parts"
         return (
             f"Your ranking does not leave this device. One report does, drawn at random: with "
-            f"probability {response.favoured_probability:.2f} {part} agrees with your ranking. No "
-            f"report is more than {math.exp(self.protocol.epsilon):.3g} times as probable under "
-            f"your ranking as under any other (epsilon {self.protocol.epsilon:g}). A second report "
-            f"would add as much again, so this client makes one. Others may see that you answered."
+            f"probability {self.protocol.response.favoured_probability:.2f} {part} agrees with "
+            f"your ranking. No report is more than {math.exp(self.protocol.epsilon):.3g} times as "
+            f"probable under your ranking as under any other (epsilon {self.protocol.epsilon:g}). "
+            f"A second report would add as much again, so this client makes one. Others may see "
+            f"that you answered."
         )
 
     @cached_property
@@ -238,7 +165,8 @@ class Client:
                 "This client has made its report. Another report of the same respondent would "
                 "spend epsilon again, and the average of several reports reveals the answer."
             )
-        question = self.assignment if assignment is None else assignment
-        report = self.protocol.randomize(ranking, question, report_id)
+        report = self.protocol.randomize(
+            ranking, self.assignment if assignment is None else assignment, report_id
+        )
         self._reported = True
         return report

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from privrank.consensus.rules import consensus_of
 from privrank.consensus.statements import PairVotes, statements_of
-from privrank.local.client import protocol_from_json
+from privrank.local.kinds import AdaptiveKwikSort, protocol_from_json
 from privrank.local.protocols import check_generator, check_kind, check_rankings, pair_place
-from privrank.local.protocols_orders import AdaptiveKwikSort
-from privrank.local.reports import REPEATED, STRUCK, hashed, read_reports
-from privrank.local.tally import Tally, release_of
+from privrank.local.tally import REPEATED, STRUCK, Tally, hashed, read_reports, release_of
 from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import ORDER, PAIR_COUNTS, PAIRS, UNPLACED
 from privrank.results.aggregation import AggregationResult
@@ -51,12 +49,6 @@ Within a group, items are in the order of the pivots, so the first item is the g
 group of one item has its final position. All groups of a round are divided at once, by one pivot
 each, so the pairs of a round can be asked in any order and of many people in parallel.
 """
-
-
-def comparisons_of(groups: Groups) -> IntArray:
-    """Return the pairs (item, pivot) that divide a round's groups, one per row."""
-    rows = [(item, pivot) for pivot, *others in groups for item in others]
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
 def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
@@ -124,6 +116,7 @@ class Curator:
         check_kind(protocol, AdaptiveKwikSort)
         self.protocol = protocol
         self.respondents = check_count("respondents", respondents)
+        self._items = len(protocol.items)
         least = math.ceil(mean_comparisons(self._items))
         if self.respondents < least:
             raise ValueError(
@@ -149,20 +142,17 @@ class Curator:
 
     def _begin(self, groups: Groups) -> None:
         """Open the queries of a round, and fix the number of answers of each."""
-        items, pivots = comparisons_of(groups).T
+        # the pairs (item, pivot) that divide the groups
+        rows = [(item, pivot) for pivot, *others in groups for item in others]
+        items, pivots = np.array(rows, dtype=np.int64).reshape(-1, 2).T
         self._groups = groups
         self._forward = items < pivots
-        ends = np.minimum(items, pivots), np.maximum(items, pivots)
-        self._open = pair_place(*ends, self._items)
+        self._open = pair_place(np.minimum(items, pivots), np.maximum(items, pivots), self._items)
         # the response rate so far is used for the respondents who have not been asked yet
         coming = self.answered / self.handed if self.handed else 1.0
-        left = coming * (self.respondents - self.handed)
+        answers = coming * (self.respondents - self.handed)
         expected = sum(mean_comparisons(len(group)) for group in groups)
-        self._quota = 0 if self.finished else max(1, int(left / expected))
-
-    @property
-    def _items(self) -> int:
-        return len(self.protocol.items)
+        self._quota = 0 if self.finished else max(1, int(answers / expected))
 
     @property
     def answered(self) -> int:
@@ -289,15 +279,15 @@ class Curator:
         >>> run.receive([report]), run.receive([report])
         ({'accepted': 1}, {'accepted': 0, 'repeated id': 1})
         """
-        protocol = self.protocol
         ids, pairs, answers, rejected = read_reports(
-            reports, protocol.id, protocol.assignments, protocol.answers
+            reports, self.protocol.id, self.protocol.assignments, self.protocol.answers
         )
         # accepted reports have the id of an open query and the pair of that query
         clear = pairs != STRUCK
         repeated = clear & np.isin(ids, self._used)
-        queried = [self._waiting.get(token, NOBODY) for token in ids.tolist()]
-        accepted = pairs == np.array(queried, dtype=np.int64)
+        accepted = pairs == np.array(
+            [self._waiting.get(token, NOBODY) for token in ids.tolist()], dtype=np.int64
+        )
         outcome = Counter(rejected)
         outcome[REPEATED] += int(repeated.sum())
         outcome[UNASKED] = int((clear & ~repeated & ~accepted).sum())
@@ -376,16 +366,24 @@ class Curator:
         >>> run.result().order
         ('tea', 'coffee', 'water')
         """
+        order = np.array(self.sorted_places())
+        if self.answered:  # if not, the order of the sort
+            # pairs that were not asked have no weight; the scores determine their fractions
+            votes = PairVotes.of(2 * self._first - self._given, self._given, self.protocol.gain)
+            # the search for scores starts from the sort, with adjacent items 1/2 apart
+            start = -0.5 * np.argsort(order).astype(np.float64)
+            order = consensus_of(
+                "EB-Kemeny", votes.fractions, votes.largest_variance, tuple(order.tolist()), start
+            ).order
         # build a tally of (pair, answer) cells, so the code for other protocols can be used
         counts = np.column_stack((self._first, self._given - self._first))
         pairs, answers = cells = np.nonzero(counts)
-        tally = Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None)
         release = release_of(
-            tally,
+            Tally(self.protocol, pairs, answers, counts[cells], self.rejected, None, None),
             {
                 PAIRS: (2 * self._first - self._given, 1.0),
                 PAIR_COUNTS: (self._given, 1.0),
-                ORDER: (self._order(), 1.0),
+                ORDER: (order, 1.0),
             },
             by="PrivateRankAggregation",
             method="EB-Kemeny",
@@ -402,19 +400,6 @@ class Curator:
             places=readonly_copy(release.parts[ORDER].values, np.int64),
             stated=statements_of(release),
         )
-
-    def _order(self) -> IntArray:
-        """Return the order from all answers, or the sort's order without answers."""
-        sort = self.sorted_places()
-        if not self.answered:
-            return np.array(sort)
-        # pairs that were not asked have no weight; the scores determine their fractions
-        votes = PairVotes.of(2 * self._first - self._given, self._given, self.protocol.gain)
-        # the search for scores starts from the sort, with adjacent items 1/2 apart
-        start = -0.5 * np.argsort(sort).astype(np.float64)
-        return consensus_of(
-            "EB-Kemeny", votes.fractions, votes.largest_variance, tuple(sort), start
-        ).order
 
     def to_json(self) -> str:
         """Return the state of the run as JSON text for :meth:`from_json`.
@@ -527,13 +512,7 @@ class Population:
         self.late = late
         self._ranks = rng.permutation(check_rankings(ranks, protocol.items))
         self._asked = 0
-        self._held = self._reports(0, [])
-
-    def _reports(self, start: int, queries: Sequence[Mapping[str, Any]]) -> Reports:
-        people = self._ranks[start : start + len(queries)]
-        assignments = np.array([query["assignment"] for query in queries], dtype=np.int64)
-        ids = np.array([query["report_id"] for query in queries], dtype="U32")
-        return {**self.protocol.simulate(people, self.rng, assignments), "report_id": ids}
+        self._held: Reports = {}
 
     def answer(self, queries: Sequence[Mapping[str, Any]]) -> Reports:
         """Ask the next people these queries, and return the reports in columns.
@@ -555,14 +534,18 @@ class Population:
                 f"queries must be for people who were not asked before, and the population has "
                 f"only {len(self._ranks)} people. Set the curator's respondents to that number."
             )
-        reports = self._reports(self._asked, queries)
+        people = self._ranks[self._asked : self._asked + number]
+        assignments = np.array([query["assignment"] for query in known], dtype=np.int64)
+        reports = self.protocol.simulate(people, self.rng, assignments)
+        reports["report_id"] = np.array([query["report_id"] for query in known], dtype="U32")
         self._asked += number
         # dropouts never answer; late answers are kept until the next call, where they come first
         coming = self.rng.random(number) >= self.dropout
         later = self.rng.random(number) < self.late
         held = self._held
         self._held = {k: v[coming & later] for k, v in reports.items()}
-        return {k: np.concatenate([held[k], v[coming & ~later]]) for k, v in reports.items()}
+        on_time = {k: v[coming & ~later] for k, v in reports.items()}
+        return {k: np.concatenate([held.get(k, v[:0]), v]) for k, v in on_time.items()}
 
     def run(self, curator: Curator) -> None:
         """Answer a curator's queries until no more answers are wanted.

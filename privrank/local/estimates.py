@@ -6,7 +6,7 @@ estimates are post-processing and spend nothing.
 
 Let v be the vote of a report on a pair of items in its question: 1 if the report places the first
 item before the second, and -1 if not. Let p be the fraction of rankings that place the first item
-before the second. Then E v = gain (2 p - 1) (:mod:`privrank.local.protocols_orders`). Reports are
+before the second. Then E v = gain (2 p - 1) (:mod:`privrank.local.kinds`). Reports are
 independent, because each has its own assignment, ranking and response. So the vote is a single
 binomial draw with variance 1 - (E v)^2, which includes both sampling and response; no further term
 is needed.
@@ -27,10 +27,16 @@ from privrank.bradley_terry.paircounts import check_connected
 from privrank.consensus.orders import by_score
 from privrank.consensus.rules import Rule, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
+from privrank.local.kinds import (
+    SCALE,
+    CapBorda,
+    Comparisons,
+    DuchiBall,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
 from privrank.local.protocols import Asking, Protocol, pair_place
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
-from privrank.local.publicdraws import SCALE
 from privrank.local.tally import Tally, Values, check_tally, fixed_point, public_order, release_of
 from privrank.plans.declarations import check_ties
 from privrank.release import names
@@ -76,7 +82,7 @@ def release_consensus(
     **Statistic.** "KwikSort" is the order of LDP-KwikSort (Yan, Li and Liu 2020, Algorithm 1): the
     majorities of the estimated fractions, sorted by random pivots. If no respondent was asked about
     an item and its pivot, the paper uses a tie, whereas this function uses the fraction of the
-    fitted surface (:func:`_borda`).
+    fitted surface (:func:`_asked`).
     """
     check_tally(tally, FEWEST)
     protocol = tally.protocol
@@ -194,14 +200,15 @@ def release_wins(tally: Tally, by: str, *, ties: Ties = True) -> Release:
     if protocol.width > 2:
         by_pair = np.concatenate(((first_wins - second_wins)[met], (first_wins + second_wins)[met]))
         values |= votes.moments(met) | {names.BY_PAIR: by_pair}
-    rows = votes.vote.shape[1]
     return release_of(
         tally,
         {name: (numbers, 1.0) for name, numbers in values.items()},
         by=by,
         method="randomised response",
         settings={names.GAIN: protocol.gain},
-        survey=Design(protocol.items, tally.n, "respondent", rows, True, read, "public", pairs),
+        survey=Design(
+            protocol.items, tally.n, "respondent", votes.vote.shape[1], True, read, "public", pairs
+        ),
     )
 
 
@@ -231,7 +238,38 @@ class _Found:
 
 
 def _asked(tally: Tally, protocol: Asking) -> _Found:
-    """Return the estimates from votes on the asked pairs."""
+    """Return the estimates from votes on the asked pairs.
+
+    Notes
+    -----
+    **Statistic.** The Borda score of an item is the sum of its fractions against all other items.
+    The fractions of pairs that were asked are unbiased for any numbers of reports. Let A contain
+    for each vote its weight by item: 1 / (2 gain n) on a pair with n reports, with the sign of the
+    item. Given the assignments, a report with votes v of mean mu adds A v to the scores. Reports
+    are independent, so the scores have the covariance C, the sum over reports of A Cov(v) A'. Votes
+    of one report are not independent: two pairs of a sub-ranking that share an item are correlated.
+    If all orders are equally likely, the variance of a score is (s + 1) / 3 times the variance from
+    as many separate votes.
+
+    The estimate is the sum of r r' with r = A (v - u). For each pair, u is the sum of the votes of
+    the other reports divided by their number plus 3 n^(1/2), as if half as many additional votes
+    were cast for each order. Because u does not depend on v,
+
+        E r r' = A Cov(v) A' + A E (mu - u) (mu - u)' A',
+
+    and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
+    of reports and any distribution of rankings. If both orders are equally frequent, it equals C
+    except for a fraction of 1 / n. A pair on which all n reports agree has a positive estimated
+    variance, as if 9/4 contrary reports were expected. 1.96 standard errors span 3 contrary
+    reports, and the probability to miss that many is exp(-3) = 0.05.
+
+    The fraction of a pair that was not asked is taken from the surface towards which the other
+    fractions are shrunk, which is unbiased only if the population lies on the surface. If a of the
+    m - 1 pairs of an item were asked, the surface passes the mean of their errors, to first order,
+    on to each of the other pairs. So the residuals of the item are multiplied by (m - 1) / a. In
+    addition the surface may be wrong about the pair; its variance is set to the largest that a
+    fraction can have, 1/4.
+    """
     votes = Votes.of(tally, protocol)
     ahead = votes.numbers(1)
     behind = votes.numbers(-1)
@@ -239,9 +277,23 @@ def _asked(tally: Tally, protocol: Asking) -> _Found:
     counts = ahead + behind
     _met(counts, protocol)
     pairs = PairVotes.of(net, counts, protocol.gain)
-    scores, covariance, filled = _borda(votes, pairs)
-    values = {names.PAIRS: (net, 1.0), names.PAIR_COUNTS: (counts, 1.0)}
-    return _Found(scores, covariance, votes.concerned(), pairs, filled, values)
+    m = len(pairs.counts)
+    unasked = (pairs.counts == 0) & ~np.eye(m, dtype=np.bool_)
+    # pairs that were not asked get the fractions of the fitted surface
+    filled = np.array(pairs.fractions)
+    if unasked.any():
+        filled = np.where(unasked, shrink(filled, pairs.largest_variance)[0], filled)
+    np.fill_diagonal(filled, 0.0)
+    times = (m - 1) / (pairs.counts > 0).sum(axis=1)
+    unknown = UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
+    return _Found(
+        filled.sum(axis=1),
+        votes.covariance(pairs) * np.outer(times, times) + unknown,
+        votes.concerned(),
+        pairs,
+        filled,
+        {names.PAIRS: (net, 1.0), names.PAIR_COUNTS: (counts, 1.0)},
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,11 +328,9 @@ class Votes:
         # the sign of every pair of asked items; it is reversed if the later item comes first,
         # because a vote of 1 is always for the item that is earlier in the list
         vote = protocol.signs[:, left, right][values].astype(np.int64).reshape(cells, -1)
-        one = items[..., left].reshape(cells, -1)
-        other = items[..., right].reshape(cells, -1)
-        first = np.minimum(one, other)
-        second = np.maximum(one, other)
-        vote = np.where(one < other, vote, -vote)
+        ends = np.stack((items[..., left], items[..., right])).reshape(2, cells, -1)
+        vote = np.where(ends[0] < ends[1], vote, -vote)
+        first, second = np.sort(ends, axis=0)
         return cls(len(protocol.items), first, second, vote, tally.count)
 
     @property
@@ -290,9 +340,8 @@ class Votes:
 
     def numbers(self, side: int) -> IntArray:
         """Return the number of votes with this value, by pair in lexicographic order."""
-        pairs = self.items * (self.items - 1) // 2
-        weights = np.where(self.vote == side, self.count[:, None], 0)
-        return np.bincount(self.pair.ravel(), weights.ravel(), minlength=pairs).astype(np.int64)
+        weights = np.where(self.vote == side, self.count[:, None], 0).ravel()
+        return np.bincount(self.pair.ravel(), weights, math.comb(self.items, 2)).astype(np.int64)
 
     def concerned(self) -> IntArray:
         """Return the number of reports about either or both of two items, (m, m)."""
@@ -306,7 +355,7 @@ class Votes:
         """Return the sum over reports of outer products of their residuals by item.
 
         The residual of a report for an item is the weighted sum of the votes for and against the
-        item, each minus its expectation given the other reports (:func:`_borda`).
+        item, each minus its expectation given the other reports (:func:`_asked`).
         """
         # for each vote: the sum of the other reports' votes on its pair, over their padded number
         at = (self.first, self.second)
@@ -343,52 +392,6 @@ class Votes:
         return csr_array((entries, (rows, columns)), shape=(cells, self.items))
 
 
-def _borda(votes: Votes, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return Borda scores, their covariance, and the fractions of all pairs.
-
-    Notes
-    -----
-    **Statistic.** The Borda score of an item is the sum of its fractions against all other items.
-    The fractions of pairs that were asked are unbiased for any numbers of reports. Let A contain
-    for each vote its weight by item: 1 / (2 gain n) on a pair with n reports, with the sign of the
-    item. Given the assignments, a report with votes v of mean mu adds A v to the scores. Reports
-    are independent, so the scores have the covariance C, the sum over reports of A Cov(v) A'. Votes
-    of one report are not independent: two pairs of a sub-ranking that share an item are correlated.
-    If all orders are equally likely, the variance of a score is (s + 1) / 3 times the variance from
-    as many separate votes.
-
-    The estimate is the sum of r r' with r = A (v - u). For each pair, u is the sum of the votes of
-    the other reports divided by their number plus 3 n^(1/2), as if half as many additional votes
-    were cast for each order. Because u does not depend on v,
-
-        E r r' = A Cov(v) A' + A E (mu - u) (mu - u)' A',
-
-    and the last term is positive semidefinite: the expected estimate is at least C, for any numbers
-    of reports and any distribution of rankings. If both orders are equally frequent, it equals C
-    except for a fraction of 1 / n. A pair on which all n reports agree has a positive estimated
-    variance, as if 9/4 contrary reports were expected. 1.96 standard errors span 3 contrary
-    reports, and the probability to miss that many is exp(-3) = 0.05.
-
-    The fraction of a pair that was not asked is taken from the surface towards which the other
-    fractions are shrunk, which is unbiased only if the population lies on the surface. If a of the
-    m - 1 pairs of an item were asked, the surface passes the mean of their errors, to first order,
-    on to each of the other pairs. So the residuals of the item are multiplied by (m - 1) / a. In
-    addition the surface may be wrong about the pair; its variance is set to the largest that a
-    fraction can have, 1/4.
-    """
-    m = len(pairs.counts)
-    counts = pairs.counts
-    unasked = (counts == 0) & ~np.eye(m, dtype=np.bool_)
-    # pairs that were not asked get the fractions of the fitted surface
-    filled = np.array(pairs.fractions)
-    if unasked.any():
-        filled = np.where(unasked, shrink(filled, pairs.largest_variance)[0], filled)
-    np.fill_diagonal(filled, 0.0)
-    times = (m - 1) / (counts > 0).sum(axis=1)
-    unknown = UNASKED * (np.diag(unasked.sum(axis=1)) - unasked)
-    return filled.sum(axis=1), votes.covariance(pairs) * np.outer(times, times) + unknown, filled
-
-
 def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     """Return the estimates from signed directions in the space of all pairs.
 
@@ -400,7 +403,6 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     each report contributes one vector of scores, and the covariance of their mean is the covariance
     of the vectors divided by n.
     """
-    m = len(protocol.items)
     pairs = len(protocol.all_pairs)
     # moments of the sums by item
     net, covariance = _moments(tally, *_sent(protocol))
@@ -408,11 +410,10 @@ def _turned(tally: Tally, protocol: DuchiBall) -> _Found:
     table = PairVotes.of(net / SCALE, counts, protocol.gain, 1.0 / pairs)
     filled = table.fractions
     np.fill_diagonal(filled, 0.0)
-    covariance /= (2.0 * SCALE * protocol.gain) ** 2
     return _Found(
         filled.sum(axis=1),
-        covariance,
-        np.full((m, m), tally.n, dtype=np.int64),
+        covariance / (2.0 * SCALE * protocol.gain) ** 2,
+        np.full((len(filled), len(filled)), tally.n, dtype=np.int64),
         table,
         filled,
         {names.PAIRS: (net, 1.0 / SCALE), names.PAIR_COUNTS: (counts, 1.0)},
@@ -433,8 +434,11 @@ def _placed(tally: Tally, protocol: CapBorda) -> _Found:
     sums, covariance = _moments(tally, *_sent(protocol))
     # a mean direction is gain x / |x| times SCALE, with the same |x| for all rankings
     scale = math.sqrt(m * (m * m - 1) / 12) / (SCALE * protocol.gain)
-    scores = 0.5 * (m - 1) + scale * sums / tally.n
-    return _Found(scores, scale**2 * covariance, np.full((m, m), tally.n, dtype=np.int64))
+    return _Found(
+        0.5 * (m - 1) + scale * sums / tally.n,
+        scale**2 * covariance,
+        np.full((m, m), tally.n, dtype=np.int64),
+    )
 
 
 _ESTIMATES: dict[type[Protocol], Callable[[Tally, Any], _Found]] = {
@@ -473,11 +477,12 @@ def by_item(tally: Tally) -> csr_array:
         return votes.by_item(votes.vote, -1)
     assert isinstance(protocol, DuchiBall | CapBorda)
     sent, ends = _sent(protocol)
-    parts = [
-        sent(tally.assignment[rows], tally.answer[rows]) @ ends
-        for rows in batches(len(tally.count), len(ends))
-    ]
-    table = np.concatenate(parts)
+    table = np.concatenate(
+        [
+            sent(tally.assignment[rows], tally.answer[rows]) @ ends
+            for rows in batches(len(tally.count), len(ends))
+        ]
+    )
     # directions of scores sum to 0 up to rounding
     return csr_array(table - table.mean(axis=1, keepdims=True))
 

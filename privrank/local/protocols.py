@@ -1,30 +1,39 @@
-"""Base classes of the protocols of the local model.
+"""Base classes of the protocols of the local model, and the response that draws their answers.
 
 A protocol is public, immutable, and the same for respondents and curator. It defines the possible
 questions (assignments), the possible answers (digits with a number of options each), and the values
-that a ranking favours. The answer is drawn by :class:`privrank.local.responses.SubsetResponse`,
-which contains the privacy proof for all protocols.
+that a ranking favours. Which values are favoured depends on the ranking and on the assignment.
+
+The subset response draws the answers of all protocols, and contains the privacy proof for all. An
+answer consists of digits. Each digit has `options` values, and exactly `favoured` of them are
+favoured by the respondent's ranking. The reported value is drawn from all values, with a larger
+weight for favoured values.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import permutations
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.local.responses import Partial, SubsetResponse, below, identifier, read_ranking
+from privrank.privacy import noise
 from privrank.util import checks
 from privrank.util.arrays import IntArray
+
+Partial = Literal["refuse", "complete"]
 
 VERSION = 1
 """Version of the JSON format of a protocol; it is part of the id."""
@@ -35,10 +44,187 @@ LARGEST_CODE = 2**63 - 1
 LARGEST_EPSILON = 100.0
 """Largest epsilon. Above it answers are almost never changed, and the weights become long."""
 
+_PRECISION = 52
+"""Number of binary digits of the smaller weight, up to rounding."""
+
 _HANDED = (
     "{} must be given with an adaptive protocol. Take it from the query that the curator issued to "
     "this respondent."
 )
+
+
+def shuffled(size: int) -> list[int]:
+    """Return a uniform permutation of 0 to `size` - 1, by the system's bits."""
+    left = list(range(size))
+    return [left.pop(secrets.randbelow(len(left))) for _ in range(size)]
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetResponse:
+    """Response of one digit: favoured values have the larger of two weights.
+
+    Notes
+    -----
+    **Privacy.** The unit is one report of one respondent; neighbours are any two possible rankings
+    of the respondent, so all pairs of rankings. Let N be the number of values, k the number of
+    favoured values, and V and W <= V the weights. The set F of favoured values has exactly k
+    elements for every ranking. So a value a is reported with probability V / (k V + (N - k) W) if a
+    is in F and W / (k V + (N - k) W) if not. The total does not depend on the ranking. For two
+    rankings the probabilities of one value differ by a factor of at most V / W, and a value that
+    only the first ranking favours attains this ratio. The digits of a report are drawn
+    independently given the ranking, so the ratios multiply: a report of d digits at epsilon / d
+    each is epsilon-differentially private. The assignment is drawn before the ranking is read, so
+    it has the same probability for all rankings. The proof uses no other property of F. The claim
+    holds for any map from rankings to sets of k values. This includes maps computed in floating
+    point, and random maps, over which both probabilities are averaged.
+
+    The weights are integers, and a uniform integer below their total determines the draw. So the
+    probabilities above are exact, without rounding. `at` chooses the weights such that
+    V / W < exp(epsilon), with a relative difference of at most 2^-51.
+
+    References
+    ----------
+    With k = 1 this is randomised response of N values: Warner (1965) for two values; Kairouz,
+    Bonawitz and Ramage (2016), Discrete distribution estimation under local privacy, for more.
+    """
+
+    options: int
+    favoured: int
+    favoured_weight: int
+    other_weight: int
+
+    @classmethod
+    def at(cls, epsilon: Fraction, options: int, favoured: int = 1) -> SubsetResponse:
+        """Return the response with the largest ratio of weights that epsilon allows.
+
+        V = 2^b and W = floor(2^b exp(-epsilon)) + 1 > 2^b exp(-epsilon), where `noise.digits`
+        computes the floor exactly. Because b is at least 52 + epsilon / log 2, W is at least 2^52.
+        """
+        bits = _PRECISION + math.ceil(float(epsilon) / math.log(2))
+        return cls(options, favoured, 1 << bits, noise.digits(epsilon, bits, 0) + 1)
+
+    @classmethod
+    def thresholded_laplace(cls, epsilon: Fraction) -> SubsetResponse:
+        """Return Laplace noise of scale 1 / epsilon on a bit, cut at one half.
+
+        The bit is reported wrongly with a probability between exp(-epsilon / 2) / 2 and 2^-52 more.
+        This is a binary response at log(2 exp(epsilon / 2) - 1) < epsilon.
+        """
+        bits = _PRECISION + math.ceil(float(epsilon) / math.log(4))
+        wrong = noise.digits(epsilon / 2, bits, 0) + 1
+        return cls(2, 1, (2 << bits) - wrong, wrong)
+
+    @property
+    def total(self) -> int:
+        """The sum of the weights of all values, the same for all rankings."""
+        rest = self.options - self.favoured
+        return self.favoured * self.favoured_weight + rest * self.other_weight
+
+    @property
+    def favoured_probability(self) -> float:
+        """Probability that one of the favoured values is reported."""
+        return self.favoured * self.favoured_weight / self.total
+
+    @property
+    def gain(self) -> float:
+        """Difference between the probabilities of a favoured and another value."""
+        return (self.favoured_weight - self.other_weight) / self.total
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy loss of one digit: the logarithm of the ratio of the weights."""
+        return math.log1p((self.favoured_weight - self.other_weight) / self.other_weight)
+
+    def secure(self, favoured: Sequence[int]) -> int:
+        """Draw one value, given the sorted favoured values, by the system's bits."""
+        number = secrets.randbelow(self.total)
+        edge = self.favoured * self.favoured_weight
+        agrees = number < edge
+        place = number // self.favoured_weight if agrees else (number - edge) // self.other_weight
+        # always compute both values, so the run time does not reveal which one is reported
+        other = place + sum(value - i <= place for i, value in enumerate(favoured))
+        one = int(favoured[min(place, self.favoured - 1)])
+        return one if agrees else other
+
+    def simulated(self, favoured: NDArray[Any], rng: np.random.Generator) -> IntArray:
+        """Draw values for sorted sets of favoured values (last axis), by `rng`."""
+        agrees = rng.random(favoured.shape[:-1]) < self.favoured_probability
+        place = rng.integers(0, np.where(agrees, self.favoured, self.options - self.favoured))
+        # position among the values that are not favoured: each favoured value before it adds one
+        other = place + (favoured - np.arange(self.favoured) <= place[..., None]).sum(axis=-1)
+        inside = np.take_along_axis(favoured, np.minimum(place, self.favoured - 1)[..., None], -1)
+        return np.where(agrees, inside[..., 0], other)
+
+
+def read_ranking(
+    ranking: object,
+    items: Sequence[str],
+    needed: Set[int],
+    *,
+    ties: bool,
+    partial: Partial,
+) -> NDArray[np.int64]:
+    """Return the rank of every item; only the `needed` items must be ranked.
+
+    A ranking is a sequence of names, best first, or a mapping from names to ranks 1, 2, ... With
+    ``partial="complete"`` items that share a rank are put in random order, unless `ties` are
+    separate answers. Needed items that are left out come below all others in random order.
+    """
+    places = {name: place for place, name in enumerate(items)}
+    levels: dict[int, int] = {}
+    for name, level in _named(ranking):
+        if name not in places:
+            raise ValueError(
+                "ranking contains a name that is not one of the protocol's items. Write the items "
+                "as in the protocol."
+            )
+        if places[name] in levels:
+            raise ValueError("ranking names an item twice. Name each item once.")
+        levels[places[name]] = level
+    if partial == "refuse":
+        if not levels.keys() >= needed:
+            raise ValueError(
+                f"ranking leaves out items of the question, which has {len(needed)}. Rank all of "
+                f"them, or use a protocol with partial='complete'."
+            )
+        if not ties and len(set(levels.values())) < len(levels):
+            raise ValueError(
+                "ranking gives two items the same rank. Order them, or use a protocol with "
+                "partial='complete' or Comparisons with ties=True."
+            )
+        if not ties and len(levels) == len(items) and max(levels.values()) != len(items):
+            raise ValueError(
+                f"ranking has a gap. Give the {len(items)} items the ranks 1 to {len(items)}."
+            )
+    size = len(items)
+    last = max(levels.values(), default=0) + 1
+    # random numbers order equal levels, and items without a level, which come last
+    lots = shuffled(size) if partial == "complete" else range(size)
+    keys = [
+        (levels.get(place, last), 0 if ties and place in levels else lots[place])
+        for place in range(size)
+    ]
+    rank = {key: number for number, key in enumerate(sorted(set(keys)), 1)}
+    return np.array([rank[key] for key in keys], dtype=np.int64)
+
+
+def _named(ranking: object) -> list[tuple[str, int]]:
+    """Return the names and ranks of a mapping or a sequence."""
+    if isinstance(ranking, Mapping):
+        for level in ranking.values():
+            if isinstance(level, bool) or not isinstance(level, Integral) or level < 1:
+                raise ValueError(
+                    "ranking must map items to whole numbers from 1 (best). Leave out items "
+                    "without a rank."
+                )
+        return [(str(name), int(level)) for name, level in ranking.items()]
+    listed = isinstance(ranking, Sequence) and not isinstance(ranking, str | bytes)
+    if not listed and not (isinstance(ranking, np.ndarray) and ranking.ndim == 1):
+        raise TypeError(
+            f"ranking must be a sequence of items, best first, or a mapping from items to ranks, "
+            f"got {type(ranking).__name__}."
+        )
+    return [(str(name), place) for place, name in enumerate(ranking, 1)]  # type: ignore[arg-type, var-annotated]
 
 
 @dataclass(frozen=True)
@@ -174,7 +360,6 @@ class Protocol(ABC):
         >>> CapBorda(["tea", "coffee", "milk"], epsilon=1.0).question(0)
         [('tea', 'coffee', 'milk')]
         """
-        del assignment
         return [self.items]
 
     # Description of the protocol.
@@ -228,7 +413,7 @@ class Protocol(ABC):
         """
         if self.adaptive:
             raise ValueError(_HANDED.format("assignment"))
-        return below(self.assignments)
+        return secrets.randbelow(self.assignments)
 
     def draw_id(self) -> str:
         """Draw the id of a report: 128 random bits of the operating system.
@@ -238,7 +423,7 @@ class Protocol(ABC):
         >>> len(protocol.draw_id())
         32
         """
-        return identifier()
+        return secrets.token_hex(16)
 
     def randomize(
         self, ranking: object, assignment: int | None = None, report_id: str | None = None
@@ -268,7 +453,7 @@ class Protocol(ABC):
         Notes
         -----
         **Privacy.** The report is epsilon-differentially private for any two rankings of its
-        respondent (proof: :class:`privrank.local.responses.SubsetResponse`). The assignment is
+        respondent (proof: :class:`privrank.local.protocols.SubsetResponse`). The assignment is
         drawn before the ranking is read; the answer's digits are subset responses at
         epsilon / digits each; and the id of the report is drawn independently of the ranking. A
         second report of the same ranking adds its own epsilon. The guarantee covers rankings that
@@ -285,11 +470,10 @@ class Protocol(ABC):
         # an assignment drawn here may concern any of the items, so the ranking needs all of them
         if assignment is None:
             code = self.draw_assignment()
-            needed = list(range(len(self.items)))
+            needed = set(range(len(self.items)))
         else:
             code = checks.check_count("assignment", assignment, low=0, high=self.assignments - 1)
-            names = {name for names in self.question(code) for name in names}
-            needed = [place for place, name in enumerate(self.items) if name in names]
+            needed = {self.items.index(name) for names in self.question(code) for name in names}
         if report_id is not None and not (isinstance(report_id, str) and report_id):
             raise TypeError("report_id must be a text: the id of the query that is answered.")
         if report_id is None and self.adaptive:
@@ -355,7 +539,14 @@ class Protocol(ABC):
         check_generator(rng)
         rankings = check_rankings(ranks, self.items, ties=self.keeps_ties)
         n = len(rankings)
-        codes = self.assign(n, rng) if assignments is None else self._given(assignments, n)
+        codes = self.assign(n, rng) if assignments is None else checks.as_array(assignments)
+        whole = codes.shape == (n,) and (codes.dtype.kind in "iu" or not n)
+        if not whole or not ((codes >= 0) & (codes < self.assignments)).all():
+            raise ValueError(
+                f"assignments must be whole numbers, one for each of the {n} rankings, from 0 to "
+                f"{self.assignments - 1}. Leave assignments= out to draw them at random."
+            )
+        codes = codes.astype(np.int64)
         values = self.response.simulated(self.favoured_answers(rankings, codes), rng)
         # 32 hexadecimal digits for each report, like the ids drawn by devices
         drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
@@ -365,17 +556,6 @@ class Protocol(ABC):
             "answer": self.packed(values),
             "report_id": drawn,
         }
-
-    def _given(self, assignments: object, n: int) -> IntArray:
-        """Return given assignments of `n` respondents after checking them."""
-        codes = checks.as_array(assignments)
-        whole = codes.shape == (n,) and (codes.dtype.kind in "iu" or not n)
-        if not whole or not ((codes >= 0) & (codes < self.assignments)).all():
-            raise ValueError(
-                f"assignments must be whole numbers, one for each of the {n} rankings, from 0 to "
-                f"{self.assignments - 1}. Leave assignments= out to draw them at random."
-            )
-        return codes.astype(np.int64)
 
     def packed(self, values: NDArray[Any]) -> IntArray:
         """Return the answers encoded by digits in the last axis, highest digit first.

@@ -1,5 +1,10 @@
 """Tally: the curator's counts of local reports by assignment and answer.
 
+A report is a row of four columns, written by a respondent's device: the id of the protocol, the
+assignment (an integer), the randomised answer (an integer), and a random id of the report. Reports
+are read from any frame. No content of a row can stop the count: each row is either accepted once or
+rejected for one reason, and rejected rows are counted by reason.
+
 A tally contains all information that a curator needs from the reports. The tallies of several days
 or sites add up to the tally of all reports; a report sent to two sites counts once. Releases
 computed from a tally have the same form as releases of any mechanism, and spend nothing at the
@@ -10,29 +15,23 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from privrank.encode import frames
 from privrank.hypotheses.nulls import public_generator
-from privrank.local.client import protocol_from_json
+from privrank.local.kinds import AdaptiveKwikSort, protocol_from_json
 from privrank.local.protocols import Protocol, check_kind
-from privrank.local.protocols_orders import AdaptiveKwikSort
-from privrank.local.reports import (
-    FOREIGN,
-    MALFORMED,
-    RANGE,
-    REPEATED,
-    STRUCK,
-    Identities,
-    one_per_identity,
-    read_reports,
-)
 from privrank.release.archived import NOT_JSON, archive, read_archive
 from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.release import Release
@@ -42,6 +41,30 @@ from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
 
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: integers, and the size of their step."""
+
+Identities = NDArray[np.uint64]
+
+COLUMNS = ("protocol_id", "assignment", "answer", "report_id")
+
+FOREIGN = "another protocol"
+MALFORMED = "malformed"
+RANGE = "out of range"
+REPEATED = "repeated id"
+"""Reasons for rejection; a row with several reasons counts under the first in this order."""
+
+STRUCK = -1
+"""Assignment and answer of an id whose reports contradict each other; none of them counts."""
+
+EXACT = 2.0**53
+"""Integers stored as floats are exact below this."""
+
+_DIGITS = re.compile(r"[0-9]+(\.0+)?")
+"""An integer as text, optionally with decimal zeros (written by tables of floats)."""
+
+# faults of a cell; the worse of two cells decides
+_FINE = 0
+_BEYOND = 1
+_NO_NUMBER = 2
 
 _BITS = 50
 """Precision in bits of released numbers that are not counts."""
@@ -139,8 +162,10 @@ class Tally:
         [2, 1]
         """
         check_kind(protocol, Protocol)
-        read = read_reports(reports, protocol.id, protocol.assignments, protocol.answers)
-        return _counted(protocol, *read)
+        return _counted(
+            protocol,
+            *read_reports(reports, protocol.id, protocol.assignments, protocol.answers),
+        )
 
     @property
     def n(self) -> int:
@@ -156,8 +181,10 @@ class Tally:
     def __repr__(self) -> str:
         """Return a string that shows the protocol and the counts."""
         reasons = [f"{number} {reason}" for reason, number in self.rejected.items() if number]
-        rejected = ", ".join(reasons) or "none"
-        return f"<Tally: {self.protocol.kind}, {self.n} reports accepted, rejected: {rejected}>"
+        return (
+            f"<Tally: {self.protocol.kind}, {self.n} reports accepted, rejected: "
+            f"{', '.join(reasons) or 'none'}>"
+        )
 
     def __add__(self, other: object) -> Tally:
         """Return the tally of the reports of both.
@@ -196,9 +223,11 @@ class Tally:
     def _reports(self) -> tuple[Identities, IntArray, IntArray]:
         """The assignment and answer of each id."""
         assert self.identity is not None and self.cell is not None
-        assignment = np.append(self.assignment, STRUCK)
-        answer = np.append(self.answer, STRUCK)
-        return self.identity, assignment[self.cell], answer[self.cell]
+        # the last entry is that of struck ids, whose cell is -1
+        assignment, answer = (
+            np.append(v, STRUCK)[self.cell] for v in (self.assignment, self.answer)
+        )
+        return self.identity, assignment, answer
 
     def __radd__(self, other: object) -> Tally:
         """Return the tally itself, if it is the first term of ``sum``."""
@@ -230,8 +259,8 @@ class Tally:
         }
         if check_flag("ids", ids) and self.identity is not None and self.cell is not None:
             # use a text, because lists of millions of numbers would take ten times as long
-            bits = np.array([self.identity.astype("<i8"), self.cell], dtype="<i8")
-            record["ids"] = base64.b64encode(bits.tobytes()).decode("ascii")
+            bits = np.array([self.identity.astype("<i8"), self.cell], dtype="<i8").tobytes()
+            record["ids"] = base64.b64encode(bits).decode("ascii")
         return archive(record)
 
     @classmethod
@@ -246,7 +275,9 @@ class Tally:
         record = read_archive(text)
         with suppress(LookupError, TypeError, ValueError, OverflowError):
             protocol = protocol_from_json(record["protocol"])
-            cells: list[Any] = [_whole_numbers(record[name]) for name in _CELLS]
+            cells: list[Any] = [as_array(record[name]) for name in _CELLS]
+            if any(cell.size and cell.dtype.kind not in "iu" for cell in cells):
+                raise TypeError("the numbers of a tally must be whole.")
             bits = np.frombuffer(base64.b64decode(record.get("ids", "")), "<i8").reshape(2, -1)
             identity, cell = bits if "ids" in record else (None, None)
             tally = cls(protocol, *cells, record["rejected"], identity, cell)  # type: ignore[call-arg]
@@ -260,8 +291,9 @@ class Tally:
         ordered = (step > 0) | ((step == 0) & (np.diff(self.answer) > 0))
         within = (self.assignment >= 0) & (self.assignment < self.protocol.assignments)
         within &= (self.answer >= 0) & (self.answer < self.protocol.answers) & (self.count > 0)
+        cells = len(self.count)
         return bool(
-            within.shape == (len(self.count),)
+            within.shape == (cells,)
             and within.all()
             and ordered.all()
             and self.count.sum(dtype=np.float64) < LARGEST_COUNT
@@ -270,25 +302,16 @@ class Tally:
             and (
                 self.identity is None
                 or self.cell is None
-                or self._ids_match(self.identity, self.cell)
+                # ids are sorted and distinct, and each cell has as many as it has reports
+                or (
+                    (self.identity[1:] > self.identity[:-1]).all()
+                    and self.cell.max(initial=STRUCK) < cells
+                    and np.array_equal(
+                        np.bincount(self.cell[self.cell != STRUCK], minlength=cells), self.count
+                    )
+                )
             )
         )
-
-    def _ids_match(self, identity: Identities, cell: IntArray) -> bool:
-        """Return whether ids are sorted and distinct, and match the counts."""
-        cells = len(self.count)
-        if not ((cell >= STRUCK) & (cell < cells)).all():
-            return False
-        counted = np.bincount(cell[cell != STRUCK], minlength=cells)
-        return bool((identity[1:] > identity[:-1]).all() and np.array_equal(counted, self.count))
-
-
-def _whole_numbers(listed: object) -> NDArray[Any]:
-    """Return a list of integers as an array, without a cast that could round."""
-    numbers = as_array(listed)
-    if numbers.size and numbers.dtype.kind not in "iu":
-        raise TypeError("the numbers of a tally must be whole.")
-    return numbers
 
 
 def _counted(
@@ -318,6 +341,179 @@ def _cells_of(
     )
     whole = cells["count"].sum().reset_index()
     return *(whole[name].to_numpy() for name in _CELLS), cells.ngroup().to_numpy()  # type: ignore[return-value]
+
+
+def read_reports(
+    reports: object, protocol_id: str, assignments: int, answers: int
+) -> tuple[Identities, IntArray, IntArray, dict[str, int]]:
+    """Return the readable reports of one protocol in a frame, one for each id.
+
+    Parameters
+    ----------
+    reports : data frame, list of mappings, or mapping of columns
+        Any frame narwhals supports, eager or lazy, with the columns :data:`COLUMNS`; other columns
+        are ignored.
+    protocol_id : str
+        The id of the protocol.
+    assignments, answers : int
+        The numbers of assignments and of answers; valid values are nonnegative and smaller.
+
+    Returns
+    -------
+    identity : ndarray of uint64, shape (ids,)
+        A 64-bit hash of each id, sorted.
+    assignment, answer : ndarray of int64, shape (ids,)
+        The assignment and the randomised answer; :data:`STRUCK` if reports with one id differ.
+    rejected : dict of str to int
+        Rejected rows by reason.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `reports` is not a frame, lacks a column, or cannot be read completely.
+
+    Notes
+    -----
+    **Identity.** Identical reports with the same id count once. Different reports with the same id
+    are all rejected, so a person who learns the id of a report cannot replace the report
+    (:func:`one_per_identity`). A report that was sent twice therefore counts once, and the result
+    does not depend on the order of rows. Ids are compared by a 64-bit hash: n reports with
+    different ids lose about n^2 / 2^64 reports by accident, less than one report for n = 10^9.
+    """
+    table = _table(reports, protocol_id)
+    own = np.array(
+        [isinstance(e, str) and e == protocol_id for e in table["protocol_id"].astype(object)],
+        dtype=np.bool_,
+    )
+    assignment, asked_fault = _whole_numbers(table["assignment"], assignments)
+    answer, answer_fault = _whole_numbers(table["answer"], answers)
+    # a number is compared by its digits
+    names = np.array([_name(entry) for entry in table["report_id"].astype(object)], dtype=object)
+    # the worse of two cells decides
+    faults = np.where(names == "", _NO_NUMBER, np.maximum(asked_fault, answer_fault))
+    sound = own & (faults == _FINE)
+    single = one_per_identity(hashed(names)[sound], assignment[sound], answer[sound])
+    rejected = {
+        FOREIGN: int((~own).sum()),
+        MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
+        RANGE: int((own & (faults == _BEYOND)).sum()),
+        REPEATED: int(sound.sum()) - int((single[1] != STRUCK).sum()),
+    }
+    return *single, rejected
+
+
+def one_per_identity(
+    identity: Identities, assignment: IntArray, answer: IntArray
+) -> tuple[Identities, IntArray, IntArray]:
+    """Return the assignment and answer of each identity, sorted by identity.
+
+    Both are :data:`STRUCK` if the reports of an identity differ. An identity that is struck in a
+    part of the reports is struck in the whole, and parts that agree form a whole that agrees. So
+    parts may be counted one by one and added up in any order.
+    """
+    identity, first, place = np.unique(identity, return_index=True, return_inverse=True)
+    # compare each report with the first report of its id
+    differs = (assignment != assignment[first][place]) | (answer != answer[first][place])
+    struck = np.bincount(place, differs, len(identity)) > 0
+    return (
+        identity,
+        np.where(struck, STRUCK, assignment[first]),
+        np.where(struck, STRUCK, answer[first]),
+    )
+
+
+def _table(reports: object, protocol_id: str) -> Mapping[str, pd.Series[Any]]:
+    """Return the four columns of a frame of reports."""
+    if isinstance(reports, Mapping):
+        columns = not reports or any(
+            hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)
+            for value in reports.values()
+        )
+        reports = _framed(reports) if columns else [reports]
+    if isinstance(reports, list | tuple):
+        # a row without columns is malformed, not of another protocol
+        rows = [
+            row if isinstance(row, Mapping) else {"protocol_id": protocol_id} for row in reports
+        ]
+        return {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in COLUMNS}
+    view = frames.open_frame(reports, "reports")
+    missing = [name for name in COLUMNS if name not in frames.column_names(view)]
+    if missing:
+        raise ValueError(
+            f"reports must have the columns {', '.join(COLUMNS)}, as returned by randomize(), and "
+            f"has no {missing[0]!r}. Rename the corresponding column."
+        )
+    return frames.series_of(view, COLUMNS, {"protocol_id": protocol_id})
+
+
+def _framed(columns: Mapping[Any, Any]) -> pd.DataFrame:
+    """Return a mapping of columns as a frame."""
+    try:
+        return pd.DataFrame(dict(columns))
+    except (ValueError, TypeError):
+        raise ValueError(
+            "reports must be columns of equal length with an entry for each report, and they are "
+            "not. Pass a list with a mapping for each report."
+        ) from None
+
+
+def _whole_numbers(values: pd.Series[Any], below: int) -> tuple[IntArray, NDArray[np.int8]]:
+    """Return integers from 0 to `below` - 1, and a fault code for each entry.
+
+    An integer column is read at once, any other column entry by entry.
+    """
+    # the range is checked before the cast to int64, which would wrap unsigned numbers
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iu":
+        numbers = values.to_numpy()
+        fault = np.zeros(len(values), dtype=np.int8)
+    else:
+        entries = [_whole_number(entry) for entry in values.astype(object)]
+        fault = np.array([_NO_NUMBER if e is None else _FINE for e in entries], dtype=np.int8)
+        numbers = np.array([e or 0 for e in entries], dtype=np.int64)
+    fault[(fault == _FINE) & ((numbers < 0) | (numbers >= below))] = _BEYOND
+    return np.where(fault == _FINE, numbers, 0).astype(np.int64), fault
+
+
+def _whole_number(entry: Any) -> int | None:
+    """Return the integer value of an entry, -1 beyond 64 bits, None if none.
+
+    Texts of digits are accepted, because in some file formats one row of words turns a whole column
+    into texts. They must be read as the same number by other languages, so signs, spaces and
+    underscores are not allowed. Floats are accepted if they are exact. True and False are not
+    numbers.
+    """
+    if isinstance(entry, bool) or not isinstance(entry, str | Real | Decimal):
+        return None
+    try:
+        if isinstance(entry, str):
+            if not _DIGITS.fullmatch(entry):
+                return None
+            entry = float(entry) if "." in entry else int(entry)
+        if isinstance(entry, float | np.floating) and not entry < EXACT:
+            return None
+        whole = int(entry) if 0 <= entry < 2**63 else -1
+    except (ArithmeticError, ValueError):  # such as a word, or a decimal NaN
+        return None
+    return whole if whole in (-1, entry) else None
+
+
+def hashed(names: NDArray[Any]) -> Identities:
+    """Return a 64-bit hash of each text in an array."""
+    return pd.util.hash_array(names, categorize=False)
+
+
+def _name(entry: object) -> str:
+    """Return an id as text, "" if it is missing or cannot be converted to text."""
+    if isinstance(entry, float) and entry.is_integer():
+        entry = int(entry)
+    if isinstance(entry, bool) or not isinstance(entry, str | bytes | int | np.integer | UUID):
+        return ""
+    try:
+        text = str(entry)
+        text.encode()
+    except ValueError:  # half a surrogate pair, or too many digits
+        return ""
+    return text
 
 
 def release_of(
@@ -388,13 +584,12 @@ def check_protocol(release: Release) -> None:
     protocol = protocol_from_json(str(settings["protocol"]))
     gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
     rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
-    steps = {p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}
     if not (
         (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
         and len(gains) == len({protocol.gain, protocol.response.gain})
         and all(type(number) is int and number >= 0 for number in rejected)
         and settings.get("df", 1.0) in range(1, len(protocol.items))
-        and len(steps) < 2
+        and len({p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}) < 2
     ):
         raise ValueError("release must be of its protocol.")
 

@@ -69,11 +69,9 @@ from privrank.hypotheses.nulls import (
     public_generator,
     table_key,
 )
-from privrank.local.client import protocol_from_json
 from privrank.local.estimates import by_item
+from privrank.local.kinds import CapBorda, DuchiBall, PairBits, RandomPairs, protocol_from_json
 from privrank.local.protocols import Asking, Protocol
-from privrank.local.protocols_orders import PairBits, RandomPairs
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
 from privrank.local.tally import Tally, check_tally, release_of
 from privrank.release.names import GAIN, STATISTIC
 from privrank.release.release import Release
@@ -95,11 +93,6 @@ _HEAVY = 2**17
 
 _BLOCK = 2**21
 """Number of random numbers in memory at a time."""
-
-
-def draws_for(size: int) -> int:
-    """Return the default number of null draws, given the random numbers per draw."""
-    return draws_of(size, _LIGHT, _HEAVY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,18 +138,32 @@ class Asked:
         assignment, place = np.unique(tally.assignment, return_inverse=True)
         count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
         whole = (tally.count, table.toarray()) if is_drawn_as_one(protocol) else None
-        net = np.asarray(tally.count @ table, dtype=np.float64)
-        return cls(protocol, assignment, count, net, whole)
+        return cls(protocol, assignment, count, np.asarray(tally.count @ table, np.float64), whole)
 
     @cached_property
-    def items(self) -> IntArray:
-        """The items of each digit, shape (a, digits, width)."""
-        return cast(Asking, self.protocol).asked(self.assignment)
+    def digits(self) -> IntArray:
+        """The items of each digit of each assignment, shape (a digits, width)."""
+        protocol = cast(Asking, self.protocol)
+        return protocol.asked(self.assignment).reshape(-1, protocol.width)
 
     @cached_property
     def root(self) -> FloatArray:
-        """A matrix whose product with its transpose is V^+, shape (m, rank)."""
-        table = self._covariance()
+        """A matrix whose product with its transpose is V^+, shape (m, rank).
+
+        V is computed from the reports if they are drawn as a whole, or from the assignments alone.
+        """
+        if self.whole is not None:
+            reports, added = self.whole
+            table = np.asarray((added * reports[:, None]).T @ added)
+        else:
+            m = len(self.protocol.items)
+            wins = cast(Asking, self.protocol).signs.sum(axis=2)  # by value and item of a digit
+            covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
+            weight = np.repeat(self.count, self.protocol.digits)
+            cells = self.digits[:, :, None] * m + self.digits[:, None, :]
+            terms = weight[:, None, None] * covariance
+            sums = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
+            table = np.asarray(sums.reshape(m, m), dtype=np.float64)
         # use V of the items that were asked, without its null space (such as the constant)
         met = np.flatnonzero(np.diag(table))
         values, vectors = spectrum(table[np.ix_(met, met)])
@@ -164,26 +171,6 @@ class Asked:
         root = np.zeros((len(table), int(positive.sum())))
         root[met] = vectors[:, positive] / np.sqrt(values[positive])
         return root
-
-    def _covariance(self) -> FloatArray:
-        """Return V, from reports if drawn as a whole, or from assignments alone."""
-        if self.whole is not None:
-            reports, added = self.whole
-            return np.asarray((added * reports[:, None]).T @ added)
-        m = len(self.protocol.items)
-        wins = _wins(self.protocol)
-        covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
-        digits = self.items.reshape(-1, self.items.shape[2])
-        weight = np.repeat(self.count, self.items.shape[1])
-        cells = digits[:, :, None] * m + digits[:, None, :]
-        terms = weight[:, None, None] * covariance
-        table = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
-        return np.asarray(table, dtype=np.float64).reshape(m, m)
-
-    @property
-    def rank(self) -> int:
-        """Degrees of freedom of the statistic."""
-        return int(self.root.shape[1])
 
     @property
     def statistic(self) -> int:
@@ -206,8 +193,9 @@ class Asked:
         # the seed depends on assignments, never on answers, so results with the same assignments
         # share one table, and the p-value is a function of the release
         facts = np.concatenate((self.assignment, self.count)).astype(np.float64)
-        seeds = int(self.protocol.id, 16), table_key(facts.tolist())
-        rng = public_generator("uniformity of reports", *seeds)
+        rng = public_generator(
+            "uniformity of reports", int(self.protocol.id, 16), table_key(facts.tolist())
+        )
         bar = progress("draws under H0", number)
         parts = []
         for rows in batches(number, self.size, _BLOCK):
@@ -225,13 +213,13 @@ class Asked:
         if self.whole is not None:
             reports, added = self.whole
             shape = (number, len(reports))
-            single = reports.max() == 1  # a faster binomial draw
-            forward = (
-                rng.integers(0, 2, shape, np.int8) if single else rng.binomial(reports, 0.5, shape)
-            )
+            if reports.max() == 1:  # a faster binomial draw
+                forward = rng.integers(0, 2, shape, np.int8)
+            else:
+                forward = rng.binomial(reports, 0.5, shape)
             return np.asarray((2.0 * forward - reports) @ added)
         options = self.protocol.options
-        count = np.repeat(self.count, self.items.shape[1])
+        count = np.repeat(self.count, self.protocol.digits)
         if options == 2:  # a faster multinomial draw
             first = rng.binomial(count, 0.5, (number, len(count)))
             drawn = np.stack((first, count - first), axis=2)
@@ -242,38 +230,35 @@ class Asked:
     @cached_property
     def _votes(self) -> csr_array:
         """The contribution of each value of each digit (rows) to the items' net wins."""
-        digits = self.items.reshape(-1, self.items.shape[2])
         options = self.protocol.options
-        rows = len(digits) * options
-        width = digits.shape[1]
-        columns = np.repeat(digits, options, axis=0)
-        votes = np.tile(_wins(self.protocol), (len(digits), 1))
-        starts = np.arange(rows + 1) * width
-        shape = (rows, len(self.protocol.items))
-        return csr_array((votes.ravel(), columns.ravel(), starts), shape)
+        rows = len(self.digits) * options
+        wins = cast(Asking, self.protocol).signs.sum(axis=2)
+        votes = np.tile(wins, (len(self.digits), 1)).ravel()
+        columns = np.repeat(self.digits, options, axis=0).ravel()
+        starts = np.arange(rows + 1) * wins.shape[1]
+        return csr_array((votes, columns, starts), shape=(rows, len(self.protocol.items)))
 
 
 def is_drawn_as_one(protocol: Protocol) -> bool:
     """Return whether parts of a report are dependent under H0."""
-    several = isinstance(protocol, RandomPairs) and protocol.digits > 1
-    return several or isinstance(protocol, DuchiBall | CapBorda)
-
-
-def _wins(protocol: Protocol) -> FloatArray:
-    """Return net wins of a digit's items by reported value, (options, width)."""
-    return np.asarray(cast(Asking, protocol).signs.sum(axis=2), dtype=np.float64)
+    return isinstance(protocol, DuchiBall | CapBorda) or (
+        isinstance(protocol, RandomPairs) and protocol.digits > 1
+    )
 
 
 def release_test(tally: Tally, draws: int | None) -> Release:
     """Return the statistic of a tally with its null draws."""
     facts = Asked.of(tally)
-    drawn = facts.draws(draws_for(facts.size) if draws is None else draws)
+    number = draws_of(facts.size, _LIGHT, _HEAVY) if draws is None else draws
     return release_of(
         tally,
-        {STATISTIC: (np.array([facts.statistic]), STEP), NULL: (np.sort(drawn), STEP)},
+        {
+            STATISTIC: (np.array([facts.statistic]), STEP),
+            NULL: (np.sort(facts.draws(number)), STEP),
+        },
         by="UniformityTest",
         method="quadratic form",
-        settings={"df": float(facts.rank), GAIN: facts.protocol.response.gain},
+        settings={"df": float(facts.root.shape[1]), GAIN: facts.protocol.response.gain},
     )
 
 
@@ -337,18 +322,11 @@ class Collection:
     nobs: int
 
     @property
-    def bits(self) -> bool:
-        """Whether each respondent is asked for the order of one pair."""
-        protocol = self.protocol
-        return isinstance(protocol, Asking) and protocol.width == 2 and protocol.digits == 1
-
-    @property
     def statistic(self) -> Statistic:
         """The test statistic of simulated surveys."""
-        protocol = self.protocol
-        public = isinstance(protocol, PairBits) and protocol.pairing == "public"
+        public = isinstance(self.protocol, PairBits) and self.protocol.pairing == "public"
         return Statistic(
-            protocol.kind,
+            self.protocol.kind,
             STEP,
             0,
             value=_as_drawn,
@@ -371,16 +349,15 @@ class Collection:
 
     def survey(self, theta: float, rng: np.random.Generator) -> Asked:
         """Simulate a survey with rankings from a Mallows model with theta = -log phi."""
-        place = rng.permutation(len(self.protocol.items))
-        return self._counts(theta, place, rng) if self.bits else self._reports(theta, place, rng)
-
-    def _counts(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
-        """Draw how often each pair is asked and its first item preferred."""
         protocol = self.protocol
-        pairs = self.protocol.assignments
-        m = len(place)
-        assert isinstance(protocol, Asking)
-        # with fewer respondents than pairs most pairs are not asked; keep only the drawn pairs
+        m = len(protocol.items)
+        place = rng.permutation(m)
+        if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+            ranks = Mallows.from_theta(m, theta).rvs(self.nobs, rng)[:, place]
+            return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
+        # only how often each pair is asked and its first item preferred; with fewer respondents
+        # than pairs most pairs are not asked, and only those drawn are kept
+        pairs = protocol.assignments
         if pairs <= self.nobs:
             number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
             questions = np.flatnonzero(number)
@@ -395,12 +372,6 @@ class Collection:
         more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
         net = np.bincount(first, more, m) - np.bincount(second, more, m)
         return Asked(protocol, questions, count.astype(np.int64), net.astype(np.float64))
-
-    def _reports(self, theta: float, place: IntArray, rng: np.random.Generator) -> Asked:
-        """Simulate respondents one by one."""
-        protocol = self.protocol
-        ranks = Mallows.from_theta(len(place), theta).rvs(self.nobs, rng)[:, place]
-        return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
 
 
 def _as_drawn(statistic: IntArray, order: Order) -> int:

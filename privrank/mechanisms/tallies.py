@@ -216,9 +216,7 @@ def _product(a: Any, b: Any) -> IntArray:
     Both have their entries at the same places.
     """
     if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
-        from privrank.kernels.search import sum_of_products
-
-        return sum_of_products(a.indptr, a.indices, a.data, b.data, a.shape[1])
+        return np.asarray((a.T @ b).toarray())
     return np.asarray(np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64))
 
 

@@ -24,7 +24,7 @@ from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, 
 from privrank.hypotheses.effects import mean_of
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.estimates import release_wins
-from privrank.local.protocols_orders import Comparisons
+from privrank.local.kinds import Comparisons
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.choice import Choice, Dependence, plan_comparisons, probably_unidentified
 from privrank.plans.comparisons import Method, Request, Target, plan_fit, plan_selection

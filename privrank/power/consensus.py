@@ -19,8 +19,8 @@ from privrank.encode.encoded import EncodedSample
 from privrank.hypotheses.effects import least_errors, mean_of
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.estimates import release_consensus
+from privrank.local.kinds import SubRanking
 from privrank.local.protocols import Protocol
-from privrank.local.protocols_orders import SubRanking
 from privrank.mechanisms.samples import release_aggregation
 from privrank.plans.aggregation import PUBLISHED, Releases, plan_aggregation
 from privrank.power.base import DesignPoint, Mode, Power, item_names

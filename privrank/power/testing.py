@@ -27,7 +27,7 @@ from privrank.hypotheses.effects import (
 )
 from privrank.hypotheses.nulls import RandomBit, Statistic, usual_draws
 from privrank.identity import IdentityMethod, identity_statistic
-from privrank.local.protocols_orders import PairBits
+from privrank.local.kinds import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.declarations import read_null

@@ -93,26 +93,21 @@ def noisy_kwiksort(
     order = np.array(pivots, dtype=np.int64)
     waiting = [(0, len(order))]
     queries = 0
-    finished = True
     while waiting:
         start, end = waiting.pop()
         if end - start < 2:
             continue
         if queries + end - start - 1 > q:
-            finished = False
-            break
+            return order, queries, False
         # one noisy count for each member of the list against its pivot
         pivot = order[start]
         others = order[start + 1 : end].copy()
-        answers = np.asarray(noisy(counts[others, pivot]))
         queries += len(others)
-        ahead = 2 * answers > n
+        ahead = 2 * np.asarray(noisy(counts[others, pivot])) > n
+        order[start:end] = np.concatenate((others[ahead], [pivot], others[~ahead]))
         place = start + int(ahead.sum())
-        order[start:place] = others[ahead]
-        order[place] = pivot
-        order[place + 1 : end] = others[~ahead]
         waiting += [(start, place), (place + 1, end)]
-    return order, queries, finished
+    return order, queries, True
 
 
 def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> IntArray:
@@ -160,10 +155,12 @@ def order_in(
         uniforms = np.array([draw_below(2**53, rng) * 2.0**-53 for _ in tie_break])
         return {ORDER: exponential_order(counts, plan.number("rate"), uniforms)}, {}
     pivots = np.array(tie_break)
-    q = int(plan.number("cap"))
-    queries = plan.parts[QUERIES]
     order, _, finished = noisy_kwiksort(
-        counts, weight, pivots, q, lambda values: draw(queries, values, rng)
+        counts,
+        weight,
+        pivots,
+        int(plan.number("cap")),
+        lambda values: draw(plan.parts[QUERIES], values, rng),
     )
     if finished or FALLBACK not in plan.parts:
         return {ORDER: order}, {}

@@ -79,15 +79,12 @@ def least_mean(n: int, k: int, tau: float) -> tuple[int, float]:
     from scipy.special import betainc
 
     sizes = np.arange(1, min(max(1, math.floor(k * (1 - tau))), k - 1) + 1)
+    counts = np.array([sizes, k - sizes])
+    p = np.clip(1 / k + np.array([[tau], [-tau]]) / counts, 0.0, 1.0)
     least = n // k + 1
-
-    def mean(p: FloatArray) -> FloatArray:
-        p = np.clip(p, 0.0, 1.0)
-        longer = betainc(least, n - least + 1, p)
-        shorter = betainc(least - 1, n - least + 1, p) if least > 1 else 1.0
-        return np.asarray(n * p * shorter - n / k * longer)
-
-    means = sizes * mean(1 / k + tau / sizes) + (k - sizes) * mean(1 / k - tau / (k - sizes))
+    longer = betainc(least, n - least + 1, p)
+    shorter = betainc(least - 1, n - least + 1, p) if least > 1 else 1.0
+    means = (counts * (n * p * shorter - n / k * longer)).sum(axis=0)
     least_at = int(means.argmin())
     return int(sizes[least_at]), float(means[least_at])
 

@@ -141,7 +141,7 @@ def _concordant(ranks: IntArray, order: Order, cell: int) -> int:
     from privrank.kernels import rankings as kernels
 
     m = len(order)
-    return (m * (m - 1) // 2 - int(kernels.discordant_pairs(ranks[0], ranks[1]))) // cell
+    return (m * (m - 1) // 2 - int(kernels.kendall_to_center(ranks[1:], ranks[0])[0])) // cell
 
 
 def central_distance(n: int, m: int) -> Statistic:
@@ -337,10 +337,8 @@ class Buckets:
     def reject_probability(self, ranks: IntArray, order: Order) -> float:
         """Return P(reject), including the coin, given assigned ranks and item order."""
         buckets = [ranks[first :: self.count] for first in range(self.count)]
-        sizes = {len(rows) for rows in buckets}
-        tests = {size: (pair_squares(size, self.m).value, self.threshold(size)) for size in sizes}
-        rejected = 0
-        for rows in buckets:
-            value, threshold = tests[len(rows)]
-            rejected += value(rows, order) >= threshold
+        rejected = sum(
+            pair_squares(len(rows), self.m).value(rows, order) >= self.threshold(len(rows))
+            for rows in buckets
+        )
         return self.alpha / 2 + (1 - self.alpha) * rejected / self.count

@@ -81,6 +81,9 @@ LARGER = {
     "encode.rankingforms.read_preflib": 36,
     "kernels.search.pivot_sort": 32,
     "kernels.search.stationary_direction": 38,
+    "encode.comparisonforms.as_comparisons": 35,
+    "encode.rankingforms.read_preflib": 37,
+    "kernels.search.stationary_direction": 36,
     "plans.aggregation.plan_aggregation": 40,
     "power.comparisons.simulated_counts": 33,
 }
@@ -212,8 +215,7 @@ CIRCLES = {
     frozenset({"results.btl", "results.worthtable"}): _CLASS,
     frozenset(
         {
-            *(f"local.{name}" for name in ("client", "protocols", "tally")),
-            *("local.protocols_orders", "local.protocols_vectors"),
+            *(f"local.{name}" for name in ("kinds", "protocols", "tally")),
         }
     ): "`Protocol.tally` is the curator's, whose libraries a client must not load",
 }
@@ -281,8 +283,7 @@ def test_the_privacy_subpackage_imports_only_numerical_libraries():
 
 
 # What runs on a respondent's device: NumPy, the standard library and these modules alone.
-CLIENT = {"client", "protocols", "protocols_orders", "protocols_vectors", "publicdraws"}
-CLIENT |= {"responses"}
+CLIENT = {"client", "kinds", "protocols"}
 LENT = {"privacy", "privacy.noise", "util", "util.arrays", "util.checks"}
 
 
@@ -451,13 +452,10 @@ def test_only_noise_and_responses_use_random_bits_of_the_system():
         for module in MODULES
         if uses(module, "secrets") or uses(module, "random") or "urandom" in attributes(module)
     }
-    assert systems == {"privacy.noise", "local.responses"}
+    assert systems == {"privacy.noise", "local.protocols"}
 
 
 def test_only_a_client_draws_reports():
-    drawn = {f"privrank.local.responses.{name}" for name in ("below", "identifier")}
-    drawing = {module for module in MODULES if imports(module) & drawn}
-    assert drawing == {"local.protocols"}
     assert {module for module in MODULES if "secure" in attributes(module)} == {"local.protocols"}
 
 

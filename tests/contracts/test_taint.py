@@ -25,7 +25,6 @@ KERNELS = {
     "rankings.insertion_codes",
     "rankings.insertion_ranks",
     "rankings.inversion_sums",
-    "rankings.discordant_pairs",
     "rankings.kendall_to_center",
     "rankings.packed_pairs",
     "rankings.count_pairs",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from searching import CANARY, ODD
 
 import privrank as pr
-from privrank.local.client import protocol_from_json
+from privrank.local.kinds import protocol_from_json
 from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c"]

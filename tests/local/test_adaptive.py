@@ -24,7 +24,7 @@ from privrank.local import (
     protocol_from_json,
     protocols,
 )
-from privrank.local.curator import comparisons_of, divided, mean_comparisons
+from privrank.local.curator import divided, mean_comparisons
 from privrank.release.names import UNPLACED
 
 ABC = ("a", "b", "c")
@@ -54,7 +54,9 @@ def same_ids(monkeypatch):
 
     def begin(start=0):
         numbers = count(start)
-        monkeypatch.setattr(protocols, "identifier", lambda: f"{7919 * next(numbers):032x}")
+        monkeypatch.setattr(
+            protocols.secrets, "token_hex", lambda size: f"{7919 * next(numbers):032x}"
+        )
 
     begin()
     return begin
@@ -140,9 +142,9 @@ def test_rounds_make_the_order_that_kwiksort_makes():
             pivots = rng.permutation(m)
             groups, seen = (tuple(pivots.tolist()),), []
             while len(groups) < m:
-                rows = comparisons_of(groups)
-                seen += [tuple(sorted(row)) for row in rows.tolist()]
-                item, pivot = rows.T
+                rows = [(item, pivot) for pivot, *others in groups for item in others]
+                seen += [tuple(sorted(row)) for row in rows]
+                item, pivot = np.array(rows).T
                 groups = divided(groups, pairs[item, pivot] > pairs[pivot, item])
             order = [item for group in groups for item in group]
             assert order == kwiksort(pairs, pivots).tolist()

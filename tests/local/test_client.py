@@ -25,9 +25,8 @@ from privrank.local import (
     RandomPairs,
     SubRanking,
     protocol_from_json,
-    responses,
 )
-from privrank.local.responses import SubsetResponse
+from privrank.local.protocols import SubsetResponse, secrets
 
 ROOT = Path(__file__).parents[2]
 ITEMS = ("tea", "coffee", "milk", "water")
@@ -379,7 +378,7 @@ class HalfSent(Comparisons):
 
     def favoured_answers(self, ranks, assignments):
         before = super().favoured_answers(ranks, assignments)
-        return np.where(before == 1, responses.below(2), before)
+        return np.where(before == 1, secrets.randbelow(2), before)
 
 
 def ratio(protocol):

@@ -12,7 +12,7 @@ from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import response_covariance
 from privrank.bradley_terry.fit import answer_probabilities
 from privrank.local.estimates import release_wins
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
+from privrank.local.kinds import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally
 from privrank.release.names import GAIN, NET, WINS
 from privrank.release.survey import QUIET, PartPlan

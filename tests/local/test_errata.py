@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from privrank.local.protocols_orders import PairBits, RandomPairs
+from privrank.local.kinds import PairBits, RandomPairs
 
 ITEMS = ("a", "b", "c", "d")
 

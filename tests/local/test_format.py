@@ -15,11 +15,10 @@ from privrank.local import (
     Client,
     Comparisons,
     SubRanking,
+    kinds,
     protocol_from_json,
-    publicdraws,
-    responses,
 )
-from privrank.local.client import KINDS
+from privrank.local.kinds import KINDS
 from privrank.local.tally import Tally
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +100,7 @@ def test_a_vector_is_what_the_package_does(vector, monkeypatch):
         assert total == response.total
         return int(next(draws))
 
-    monkeypatch.setattr(responses, "below", below)
+    monkeypatch.setattr("secrets.randbelow", below)
     report = protocol.randomize(vector["ranking"], assignment, "0" * 32)
     assert report == {
         "protocol_id": json.loads(vector["protocol"])["id"],
@@ -126,9 +125,9 @@ def test_every_reason_to_refuse_is_given_once():
 
 
 def test_public_draws_are_those_of_the_page():
-    table = publicdraws._quantiles().astype("<i2").tobytes()
+    table = kinds._quantiles().astype("<i2").tobytes()
     assert hashlib.sha256(table).hexdigest() in PAGE
-    order = " ".join(map(str, publicdraws.permutation(1, 10)))
+    order = " ".join(map(str, kinds.permutation(1, 10)))
     assert f"P(1, 10) = {order}." in " ".join(PAGE.split())
 
 

@@ -9,8 +9,8 @@ import pytest
 from enumerating import distribution, exp
 from scipy.stats import chisquare
 
-from privrank.local import responses
-from privrank.local.responses import SubsetResponse
+from privrank.local import Comparisons
+from privrank.local.protocols import SubsetResponse, secrets, shuffled
 
 EPSILONS = [1e-9, 1e-3, 0.1, 1 / 3, 0.5, 1.0, 1.946, 4.0, 10.0, 37.7, 100.0]
 
@@ -53,7 +53,7 @@ def test_the_secure_draw_has_the_stated_probabilities(options, favoured):
 
 def test_the_secure_draw_takes_its_numbers_from_the_operating_system(monkeypatch):
     asked = []
-    monkeypatch.setattr(responses.secrets, "randbelow", lambda total: asked.append(total) or 0)
+    monkeypatch.setattr(secrets, "randbelow", lambda total: asked.append(total) or 0)
     response = SubsetResponse.at(Fraction(1), 6)
     assert response.secure([4]) == 4
     assert asked == [response.total]
@@ -75,12 +75,13 @@ def test_simulated_draws_have_the_same_distribution(options, favoured):
 
 
 def test_the_secure_shuffle_gives_all_orders_alike():
-    found = distribution(lambda: tuple(responses.shuffled(4)))
+    found = distribution(lambda: tuple(shuffled(4)))
     assert len(found) == 24
     assert set(found.values()) == {Fraction(1, 24)}
 
 
 def test_report_ids_are_fresh_random_bits():
-    drawn = {responses.identifier() for _ in range(100)}
+    protocol = Comparisons(["tea", "milk"], epsilon=1.0)
+    drawn = {protocol.draw_id() for _ in range(100)}
     assert len(drawn) == 100
     assert all(len(text) == 32 and int(text, 16) >= 0 for text in drawn)

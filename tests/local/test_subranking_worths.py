@@ -11,7 +11,7 @@ from privrank.bradley_terry.dependence import Clusters
 from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.local.estimates import MAX_ITEMS, release_wins
-from privrank.local.protocols_orders import RandomPairs, SubRanking
+from privrank.local.kinds import RandomPairs, SubRanking
 from privrank.local.tally import Tally
 
 ITEMS = ["tea", "coffee", "milk", "water"]

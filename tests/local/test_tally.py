@@ -22,8 +22,7 @@ from privrank.local import (
     RandomPairs,
     SubRanking,
 )
-from privrank.local.reports import FOREIGN, MALFORMED, RANGE, REPEATED
-from privrank.local.tally import Tally
+from privrank.local.tally import FOREIGN, MALFORMED, RANGE, REPEATED, Tally
 from privrank.release.archived import archive
 
 ITEMS = list("abcde")
@@ -122,7 +121,7 @@ def test_numbers_are_read_as_every_file_holds_them():
 
 
 def test_exact_numbers_beyond_floats():
-    from privrank.local.reports import read_reports
+    from privrank.local.tally import read_reports
 
     odd = 2**62 + 1
     table = {"protocol_id": ["p"] * 3, "assignment": [str(odd), "x", None]}

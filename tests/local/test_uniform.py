@@ -12,8 +12,14 @@ from scipy.stats import chi2, chisquare
 import privrank as pr
 from privrank.hypotheses.nulls import uniform_rankings
 from privrank.local.estimates import by_item
-from privrank.local.protocols_orders import Comparisons, PairBits, RandomPairs, SubRanking
-from privrank.local.protocols_vectors import CapBorda, DuchiBall
+from privrank.local.kinds import (
+    CapBorda,
+    Comparisons,
+    DuchiBall,
+    PairBits,
+    RandomPairs,
+    SubRanking,
+)
 from privrank.local.tally import Tally
 from privrank.local.uniform import STEP, Asked
 
@@ -76,7 +82,7 @@ def test_with_disjoint_pairs_the_statistic_adds_up_squares_over_counts():
     tally = tally_of(protocol, [0, 0, 1, 1, 2, 2], [0, 1] * 3, np.column_stack((won, lost)).ravel())
     asked = Asked.of(tally)
     expected = ((won - lost) ** 2 / (won + lost)).sum()
-    assert asked.rank == 3
+    assert asked.root.shape[1] == 3
     assert STEP * asked.statistic == pytest.approx(expected, abs=STEP)
 
 
@@ -296,7 +302,7 @@ def test_the_statistic_of_whole_reports_is_a_form_of_their_sum_and_their_squares
     added = np.repeat([by_hand(protocol, *cell) for cell in cells], tally.count, axis=0)
     total, form = added.sum(axis=0), np.linalg.pinv(added.T @ added, rcond=1e-9)
     facts = Asked.of(tally)
-    assert facts.whole is not None and facts.rank == 3
+    assert facts.whole is not None and facts.root.shape[1] == 3
     assert STEP * facts.statistic == pytest.approx(total @ form @ total, abs=STEP)
     assert np.allclose(facts.net, total)
 

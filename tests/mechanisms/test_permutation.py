@@ -46,7 +46,7 @@ def random_ranks(rng, n, m):
 def plain_gram(ranks, kernel):
     """tau or exp(tau - 1) from Kendall distances, one by one."""
     pairs = ranks.shape[1] * (ranks.shape[1] - 1) / 2
-    tau = np.array([[1 - 2 * kernels.discordant_pairs(a, b) / pairs for b in ranks] for a in ranks])
+    tau = np.array([1 - 2 * kernels.kendall_to_center(ranks, row) / pairs for row in ranks])
     return tau if kernel == "kendall" else np.exp(tau - 1)
 
 

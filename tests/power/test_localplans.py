@@ -7,7 +7,7 @@ import pytest
 
 import privrank as pr
 from privrank.hypotheses.nulls import public_generator
-from privrank.local.protocols_orders import PairBits, SubRanking
+from privrank.local.kinds import PairBits, SubRanking
 from privrank.local.uniform import Asked, Collection
 
 NAMES = list("abcdefgh")
@@ -59,20 +59,27 @@ def test_large_surveys_take_no_longer():
     assert abs(level - 0.05) < 4 * level.error
 
 
+class Unturned(np.random.Generator):
+    """A generator whose permutations leave the order as it is."""
+
+    def permutation(self, size):
+        return np.arange(size)
+
+
 @pytest.mark.parametrize(
     "protocol", [SubRanking(NAMES[:5], 4.0, size=3), PairBits(NAMES[:5], 3.0)], ids=repr
 )
 def test_simulated_net_wins_have_the_moments_of_reports(protocol):
     """Numbers of answers, and the scaled net wins of larger surveys, against whole reports."""
     n, theta = 8_000, 0.05
-    plan, place, rng = Collection(protocol, n), np.arange(5), np.random.default_rng(2)
+    plan, rng = Collection(protocol, n), Unturned(np.random.PCG64(2))
 
     def net(simulate):
         facts = [simulate(rng) for _ in range(60)]
         scale = math.sqrt(n / facts[0].count.sum())
         return scale * np.array([each.net for each in facts])
 
-    drawn = net(lambda rng: (plan._counts if plan.bits else plan._reports)(theta, place, rng))
+    drawn = net(lambda rng: plan.survey(theta, rng))
     model = pr.Mallows.from_theta(5, theta)
 
     def whole(rng):
