@@ -6,8 +6,9 @@ import textwrap
 
 
 def planted(monkeypatch, owner, name, old, new):
-    """Run a function, or a method, with other text in one place of its source."""
+    """Run a function, a method or a property with other text in one place of its source."""
     honest = getattr(owner, name)
+    honest = getattr(honest, "fget", honest)
     source, module = inspect.getsource(honest), sys.modules[honest.__module__]
     assert source.count(old) == 1, f"{name} has no such place any more: {old}"
     changed, place = textwrap.dedent(source.replace(old, new)), {}

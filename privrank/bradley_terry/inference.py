@@ -376,9 +376,8 @@ class Inference:
             possible = attainable(facts.score[: facts.items], facts.pairs, facts.function)
         else:
             # a necessary condition, in the direction in which such scores drive the fit
-            possible = facts.score @ self.fitted.coefficients < facts.function.most * float(
-                facts.by_edge(facts.released) @ np.abs(self.at_fit)
-            )
+            most = facts.function.most * float(facts.by_edge(facts.released) @ np.abs(self.at_fit))
+            possible = float(facts.score @ self.fitted.coefficients) < most
         if possible:
             return facts.score
         return readonly(-facts.linear.scores(self.left(self.at_fit)))

@@ -191,7 +191,7 @@ def run(case, faults=None):
 
 
 LIBRARIES = ("scipy.linalg", "scipy.optimize", "scipy.sparse.linalg")
-NOT_SOLVERS = {"helmert", "LinearConstraint", "LinearOperator", "LinAlgError"}
+NOT_SOLVERS = {"block_diag", "helmert", "LinearConstraint", "LinearOperator", "LinAlgError"}
 
 
 def routines():

@@ -11,6 +11,7 @@ import pytest
 from planting import planted
 
 import privrank as pr
+from privrank.bradley_terry import equations as readings
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.equations import released_degrees, score_equations
 from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
@@ -163,16 +164,28 @@ def test_public_noise_does_not_depend_on_the_order_in_which_items_are_listed(fit
 
 
 @pytest.mark.parametrize(
-    ("method", "old", "new"),
+    ("owner", "method", "old", "new"),
     [
-        ("_ends", "multiply(", "multiply(0.0 * "),  # as if item counts were exact
-        ("_ends", "multiply(", "multiply(0.5 * "),  # as if they moved scores, not net wins
-        ("_ends", "-(self.alike", "-0.0 * (self.alike"),  # as if they did not move beta
-        ("terms", "self.noise, 1.0", "self.noise, 0.0"),  # as if Q were exact
+        (Matching, "by_counts", "multiply(", "multiply(0.0 * "),  # as if item counts were exact
+        (
+            Matching,
+            "by_counts",
+            "multiply(",
+            "multiply(0.5 * ",
+        ),  # as if they moved scores, not net wins
+        (
+            Matching,
+            "by_counts",
+            "-(self.alike",
+            "-0.0 * (self.alike",
+        ),  # as if they did not move beta
+        (readings, "_counts", "matching.noise, 1.0", "matching.noise, 0.0"),  # as if Q were exact
     ],
 )
-def test_noise_that_item_counts_do_not_carry_would_be_found(fit, monkeypatch, method, old, new):
-    planted(monkeypatch, Matching, method, old, new)
+def test_noise_that_item_counts_do_not_carry_would_be_found(
+    fit, monkeypatch, owner, method, old, new
+):
+    planted(monkeypatch, owner, method, old, new)
     equations = score_equations(replace(fit.release))
     with pytest.raises(AssertionError):
         check_noise(equations)
