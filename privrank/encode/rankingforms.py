@@ -18,7 +18,7 @@ import pandas as pd
 
 from privrank.encode import coding, frames
 from privrank.encode.roles import Names, OpenedFrame, check_ranks_are_numbers, item_codes, only_for
-from privrank.privacy.noise import draw_orders
+from privrank.privacy.draws import draw_orders
 from privrank.util.arrays import AnyArray, FloatArray, IntArray, batches
 from privrank.util.checks import as_list, check_choice, check_items, check_rng
 

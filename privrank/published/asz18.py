@@ -23,7 +23,7 @@ from privrank.hypotheses.nullmodel import multinomial, uniform
 from privrank.hypotheses.nulls import Order, null_of
 from privrank.hypotheses.statistic import Decision, RandomBit, Statistic
 from privrank.mechanisms.categories import excess
-from privrank.privacy.noise import draw_bit
+from privrank.privacy.draws import draw_bit
 from privrank.release.names import DECISION
 from privrank.release.plan import Plan
 from privrank.util.arrays import FloatArray, IntArray, Rng

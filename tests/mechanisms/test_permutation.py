@@ -26,7 +26,7 @@ from privrank.plans.closeness import (
     mean_sensitivity,
 )
 from privrank.privacy import noise
-from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
