@@ -364,7 +364,7 @@ def kernel_distance(tables: TableArray, gram: Gram) -> FloatArray:
     products = kernel_products(tables, gram)
     g, h = np.triu_indices(tables.shape[1], 1)
     squared = products[:, g, g] + products[:, h, h] - 2.0 * products[:, g, h]
-    return np.sqrt(squared.max(axis=1, initial=0.0) + FLOOR)
+    return np.asarray(np.sqrt(squared.max(axis=1, initial=0.0) + FLOOR))
 
 
 def kernel_products(tables: TableArray, gram: Gram) -> FloatArray:
