@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 
 from privrank.mechanisms import closeness
-from privrank.privacy import noise
+from privrank.privacy import draws, noise
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.published import agkm22
 from privrank.release import release
@@ -131,6 +131,6 @@ def hold_still(patch, volume="quiet"):
         patch.setattr(distribution, "draw", draw)
     for name, constant in SOURCES.items():
         chosen = partial(constant, volume=size) if constant is bit else constant
-        replace_everywhere(patch, vars(noise)[name], chosen)
+        replace_everywhere(patch, vars(draws).get(name) or vars(noise)[name], chosen)
     for function, constant in SECRET.items():
         replace_everywhere(patch, function, partial(constant, exact=function, volume=size))

@@ -45,6 +45,7 @@ AREAS = {
     "noise": "privacy/noise privacy/knorm",
     "sensitivities": "privacy/sensitivity",
     "spending": "privacy/budget privacy/accounting mechanisms/spend",
+    "draws": "privacy/draws",
     "contributions": "mechanisms/tallies encode/clusters mechanisms/samples",
     "statistics": (
         "mechanisms/capped mechanisms/categories mechanisms/closeness mechanisms/comparisons "

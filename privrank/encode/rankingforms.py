@@ -24,7 +24,7 @@ import pandas as pd
 
 from privrank.encode import coding, frames
 from privrank.encode.encoded import check_owned, refuse_unused
-from privrank.privacy.noise import draw_orders
+from privrank.privacy.draws import draw_orders
 from privrank.util.arrays import AnyArray, FloatArray, IntArray, batches
 from privrank.util.checks import (
     as_list,

@@ -175,15 +175,14 @@ class CappedNorm:
         gap = self._vector_gap(x, w[:, 0], weights)
         if gap <= GAP * self.sensitivity:
             return value, w, gap
-        if x.shape[1] <= len(x):
-            return self._maximise(x, w)
-        # the maximum lies in the span of the records
-        basis, triangle = with_fallback(
-            lambda: qr(x.T, mode="economic", check_finite=False),
-            lambda: (np.eye(x.shape[1]), x.T),
-        )
-        value, w, gap = self._maximise(triangle.T, basis.T @ w)
-        return value, basis @ w, gap
+        if x.shape[1] > len(x):  # the maximum lies in the span of the records
+            basis, triangle = with_fallback(
+                lambda: qr(x.T, mode="economic", check_finite=False),
+                lambda: (np.eye(x.shape[1]), x.T),
+            )
+            value, w, gap = self._maximise(triangle.T, basis.T @ w)
+            return value, basis @ w, gap
+        return self._maximise(x, w)
 
     def _gradient(self, x: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return g and M."""

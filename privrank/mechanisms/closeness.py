@@ -143,7 +143,8 @@ from privrank.plans.samples import (
     RankKernel,
 )
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import DiscreteLaplace, draw_cells, draw_permutation
+from privrank.privacy.draws import draw_permutation
+from privrank.privacy.noise import DiscreteLaplace, draw_cells
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Plan, Sample

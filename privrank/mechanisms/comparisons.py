@@ -44,7 +44,8 @@ from privrank.mechanisms.tallies import (
 )
 from privrank.plans.choice import NEAREST, OUTPUT_STEP
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import draw_cells, draw_permutation
+from privrank.privacy.draws import draw_permutation
+from privrank.privacy.noise import draw_cells
 from privrank.release import names
 from privrank.release.release import Release, fit_error_guard
 from privrank.release.survey import PairCounts, Perturbation, Plan
@@ -137,10 +138,10 @@ def _drawn(
 
     def second_stage(release: Release) -> Release:
         for name in later:
-            exact, found = SECOND_STAGE[name](encoded, release)
+            exact, findings = SECOND_STAGE[name](encoded, release)
             drawn = {name: draw(plan.parts[name], exact, rng)}
             release = replace(
-                release, values={**release.values, **drawn}, found={**release.found, **found}
+                release, values={**release.values, **drawn}, found={**release.found, **findings}
             )
         return release
 
@@ -204,17 +205,17 @@ def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str,
     answers, ties = expected_answers(release, b) if varied else (None, None)
     expected = round_expected(release.design, answers, ties)
     if pairs:
-        found = {names.RESIDUAL: expected.farthest / expected.steps}
-        return pair_moments(encoded, expected), found
+        findings = {names.RESIDUAL: expected.farthest / expected.steps}
+        return pair_moments(encoded, expected), findings
     directions = contrast_directions(equations, release, b, response(equations, fitted))
     contrasts = round_directions(release.design, directions, expected)
-    found = {
+    findings = {
         names.LARGEST: float(directions.others * contrasts.most),
         names.CEILING: float(directions.others * contrasts.ceiling),
     }
     if release.design.davidson:
-        found[names.TIE_FLOOR] = float(contrasts.tie_floor)
-    return np.array([largest_design_effect(encoded, contrasts, expected)]), found
+        findings[names.TIE_FLOOR] = float(contrasts.tie_floor)
+    return np.array([largest_design_effect(encoded, contrasts, expected)]), findings
 
 
 SECOND_STAGE: dict[str, Callable[[Encoded, Release], tuple[IntArray, dict[str, float]]]] = {

@@ -88,7 +88,8 @@ from numpy.typing import NDArray
 
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
 from privrank.plans.samples import MAX_FEATURED, MAX_MATRIX, RankKernel
-from privrank.privacy.noise import LARGEST_SHUFFLE, draw_one_each, draw_shuffles, secret_generator
+from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.privacy.noise import draw_one_each
 from privrank.util.arrays import FloatArray, IntArray, Rng, Words, batches
 from privrank.util.solvers import bisect, spectrum
 

@@ -26,7 +26,7 @@ from privrank.hypotheses.nulls import NullModel, RandomBit, Statistic
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
-from privrank.privacy.noise import (
+from privrank.privacy.draws import (
     draw_bit,
     draw_key,
     draw_orders,
@@ -134,7 +134,7 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     -----
     **Privacy.** Unit and neighbours: replace one respondent with all their rows. Let k be the key
     of this fit. Whatever it is, and whatever its hash does, the row that is drawn of a respondent
-    is a function of k, their own rows and their name (:func:`privrank.privacy.noise.draw_rows`). It
+    is a function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). It
     is no function of other respondents, the order of rows, the part that they are in or the number
     of parts. So if one respondent is replaced, even by one with another name or in another part,
     the rows drawn under k are neighbours with one replaced row. A mechanism that is private for one
@@ -336,8 +336,9 @@ def release_aggregation(
         tie_break = draw_permutation(len(sample.items), rng)
         steps = int(plan.number("steps"))
         votes = _votes(encoded, steps)
-        found = (find or consensus_in)(plan, votes, sample.nobs * steps, tie_break, rng)
-        return Drawn(found[0], tie_break, found[1])
+        draws = find or consensus_in
+        values, findings = draws(plan, votes, sample.nobs * steps, tie_break, rng)
+        return Drawn(values, tie_break, findings)
 
     return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
 

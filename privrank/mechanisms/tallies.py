@@ -30,7 +30,7 @@ from privrank.bradley_terry import dependence, linear
 from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
-from privrank.privacy.noise import draw_key, draw_rows
+from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
     GROUP_ANSWERS,
@@ -247,7 +247,7 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     M be a mechanism with a guarantee for respondents who keep both bounds, at most `max_rows` rows
     and, where declared, distinct pairs; that is what every plan is calibrated to. Let k be the key
     of this fit. Whatever it is, and whatever its hash does, the kept rows of a respondent are a
-    function of k, their own rows and their name (:func:`privrank.privacy.noise.draw_rows`). They
+    function of k, their own rows and their name (:func:`privrank.privacy.draws.draw_rows`). They
     are no function of other respondents, the order of rows, the part that they are in or the number
     of parts. So if one is replaced, even by one of another name or part, the rows kept under k are
     neighbours that keep the bounds. Hence P(M in S | k) <= exp(epsilon) P(M' in S | k) + delta. The

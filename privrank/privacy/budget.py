@@ -214,7 +214,8 @@ class Ledger:
             )
         if epsilon is not None and self._is_new():
             stem = None if self._path is None else Path(self._path).stem
-            survey = BudgetTerms(**{"label": stem, "delta": 0.0, "unit": "row"} | given)
+            facts = {"label": stem, "delta": 0.0, "unit": "row"} | given
+            survey = BudgetTerms(**facts)
             if survey.rest < 0:
                 raise ValueError(
                     f"pure={survey.pure:g} must be at most epsilon={survey.epsilon:g}, because it "

@@ -181,7 +181,8 @@ class UnitSensitivity:
         to the other, which is also at most twice one net. A covariate between -1 and 1 can only
         shrink a net.
         """
-        return 4 * (min(self.rows, self.items**2 // 4) if self.distinct else self.rows)
+        sensitivity = min(self.rows, self.items**2 // 4) if self.distinct else self.rows
+        return 4 * sensitivity
 
     def sides_l1(self, *, ties: bool) -> int:
         """l1 sensitivity of wins and losses, in wins (half wins if `ties`).

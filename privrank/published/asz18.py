@@ -22,7 +22,7 @@ import numpy as np
 from privrank.hypotheses.nulls import Order, RandomBit, Statistic, multinomial, null_of, uniform
 from privrank.mechanisms.categories import excess
 from privrank.plans.samples import Decision
-from privrank.privacy.noise import draw_bit
+from privrank.privacy.draws import draw_bit
 from privrank.release.names import DECISION
 from privrank.release.survey import Plan
 from privrank.util.arrays import FloatArray, IntArray, Rng

@@ -36,7 +36,7 @@ from privrank.encode.encoded import Encoded
 from privrank.plans import aggregation as rankplan
 from privrank.plans import choice, declarations
 from privrank.plans import comparisons as plan
-from privrank.privacy import noise
+from privrank.privacy import draws, noise
 from privrank.release import survey as design
 from privrank.release.survey import PairCounts
 
@@ -375,7 +375,7 @@ def test_the_catalogue_has_every_class_argument_and_constructor(model):
 
 
 def test_every_random_source_and_every_distribution_is_held_still():
-    sources = {name for name in vars(noise) if name.startswith(("draw_", "secret_"))}
+    sources = {name for name in vars(noise) | vars(draws) if name.startswith(("draw_", "secret_"))}
     assert sources == SOURCES.keys()
     drawing = {
         kind

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 from searching import check_refusal
 
 import privrank as pr
-from privrank.privacy.noise import draw_orders
+from privrank.privacy.draws import draw_orders
 
 ITEMS = ("tea", "coffee", "juice")
 # Respondents and wrong names carry a canary, so that messages are searched for a cell of the data.

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 import privrank as pr
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
-from privrank.privacy.noise import draw_key, draw_rows
+from privrank.privacy.draws import draw_key, draw_rows
 from privrank.results.claims import CLAIMS
 
 ITEMS = list("abc")

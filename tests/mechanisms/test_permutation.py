@@ -27,7 +27,7 @@ from privrank.plans.samples import (
     plan_comparison,
 )
 from privrank.privacy import noise
-from privrank.privacy.noise import LARGEST_SHUFFLE, draw_shuffles, secret_generator
+from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.release.survey import Sample
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.

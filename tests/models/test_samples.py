@@ -19,7 +19,8 @@ from sentences import refused_briefly
 import privrank as pr
 from privrank.encode.samples import encode_choices, encode_counts, encode_data, encode_rankings
 from privrank.mechanisms import samples as mechanism
-from privrank.privacy.noise import DiscreteLaplace, draw_bit, draw_one_each
+from privrank.privacy.draws import draw_bit
+from privrank.privacy.noise import DiscreteLaplace, draw_one_each
 
 CANARY = "CANARY"
 GOOD = pd.DataFrame(

@@ -11,13 +11,8 @@ import pytest
 from scipy.stats import chi2, chisquare
 
 import privrank as pr
-from privrank.privacy.noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    draw_below,
-    draw_cells,
-    draw_permutation,
-)
+from privrank.privacy.draws import draw_permutation
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, draw_below, draw_cells
 
 # Seeded tests give the same answer every time; secure ones fail by chance this often.
 FALSE_ALARM = {"seeded": 1e-4, "secure": 1e-7}
