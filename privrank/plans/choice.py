@@ -599,10 +599,10 @@ def _alone(design: Design, expected: float, variance: float, rng: np.random.Gene
         return float((deviation > MAX_ERROR * np.maximum(noisy, 1.0)).mean())
     if design.distinct_pairs:
         answered = min(design.sensitivity.effective_rows / pairs, 1.0)
-        asked = rng.binomial(design.nobs, answered, pairs)
+        compared = rng.binomial(design.nobs, answered, pairs)
     else:
-        asked = rng.poisson(expected, pairs)
-    noisy = asked + rng.normal(0.0, deviation, pairs)
+        compared = rng.poisson(expected, pairs)
+    noisy = compared + rng.normal(0.0, deviation, pairs)
     if (member := parts_of(noisy, variance, m)) is None:
         return 0.0
     return float((np.bincount(member)[member] == 1).mean())
