@@ -26,7 +26,8 @@ from privrank.results.cautions import warned
 from privrank.results.claims import ERRORS, assumed, percent, said
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
-from privrank.results.pooling import Pooled, combine, fraction_source, score_source, worth_source
+from privrank.results.pooling import Pooled, combine, forms
+from privrank.results.sources import fraction_source, score_source, worth_source
 from privrank.util.arrays import FloatArray, IntArray, immutable
 
 Survey = Literal["same", "different"]
@@ -50,8 +51,8 @@ def pooled(
     if fits:
         inferences = [fit._inference() for fit in fits]
         spread = min(inference.equations.function.spread for inference in inferences)
-        sources = [worth_source(inference) for inference in inferences]
-        items = combine(sources, np.zeros((1, m - 1)), spread=spread, **how)
+        worths = [worth_source(inference) for inference in inferences]
+        items = combine(worths, np.zeros((1, m - 1)), spread=spread, **how)
     else:
         stated = [cast("NoisyVotes", result._scores()) for result in orders]
         scores = [score_source(votes) for votes in stated]
@@ -234,20 +235,19 @@ class PooledResult(Summarised):
         each, between 0 and twice the value of an average item.
         """
         m = len(self.items)
-        of = self.by_pair if pairs and not self._worths else self.by_item
+        if self._worths:
+            rows = helmert(m).T
+            (first, second) = np.triu_indices(m, 1)
+            rows = rows[first] - rows[second] if pairs else rows
+            return self.by_item, rows, np.zeros(len(rows), dtype=np.int64), 0.0
+        of = self.by_pair if pairs else self.by_item
         if of is None:
             raise ValueError(
                 "results must all have pair fractions for statements about pairs: fit with "
                 "releases='pairs'."
             )
-        if not self._worths:
-            count = len(of.point)
-            null = 0.5 if pairs else 0.5 * (m - 1)
-            return of, np.ones((count, 1)), np.arange(count), null
-        rows = helmert(m).T
-        (first, second) = np.triu_indices(m, 1)
-        rows = rows[first] - rows[second] if pairs else rows
-        return of, rows, np.zeros(len(rows), dtype=np.int64), 0.0
+        blocks = np.arange(len(of.point))
+        return of, np.ones((len(blocks), 1)), blocks, 0.5 if pairs else 0.5 * (m - 1)
 
     def _stated(self, pairs: bool, alpha: float | None = None) -> dict[str, FloatArray]:
         """Return values, standard errors, p-values and limits of all items or pairs."""
@@ -260,18 +260,13 @@ class PooledResult(Summarised):
             "std_err": of.errors(rows, blocks)[0],
             "lower": lower,
             "upper": upper,
-            "pvalue": self._pvalues(pairs),
+            "pvalue": of.pvalues(rows, blocks, null),
         }
-
-    def _pvalues(self, pairs: bool) -> FloatArray:
-        of, rows, blocks, null = self._combined(pairs)
-        return of.pvalues(rows, blocks, null)
 
     def _part_errors(self, covariances: FloatArray, name: str) -> pd.Series[float]:
         """Return the standard errors of all items from one part of the covariance."""
         _, rows, blocks, _ = self._combined(False)
-        variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
-        return self._series(np.sqrt(np.maximum(variance, 0.0)), name)
+        return self._series(np.sqrt(forms(rows, covariances[blocks])), name)
 
     @property
     def params(self) -> pd.Series[float]:
@@ -355,8 +350,8 @@ class PooledResult(Summarised):
         >>> result.weights.round(2).to_dict()
         {'release 1': 0.22, 'release 2': 0.78}
         """
-        index = pd.Index(self._releases, name="release")
-        return pd.Series(self.by_item.shares, index=index, name="weight")
+        shares = dict(zip(self._releases, self.by_item.shares, strict=True))
+        return pd.Series(shares, name="weight").rename_axis("release")
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -368,7 +363,7 @@ class PooledResult(Summarised):
         {'crimRate': 3.29, 'position': -1.46, 'socBurd': 1.2, 'culture': -2.95}
         """
         effect = np.asarray(self.params) - self._combined(False)[3]
-        return self._series(signed_z(effect, self._pvalues(False)), "z")
+        return self._series(signed_z(effect, np.asarray(self.pvalues)), "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -379,7 +374,8 @@ class PooledResult(Summarised):
         >>> result.pvalues.round(3).to_dict()
         {'crimRate': 0.001, 'position': 0.145, 'socBurd': 0.23, 'culture': 0.003}
         """
-        return self._series(self._pvalues(False), "p-value")
+        of, rows, blocks, null = self._combined(False)
+        return self._series(of.pvalues(rows, blocks, null), "p-value")
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals, columns ``lower`` and ``upper``.
@@ -434,7 +430,8 @@ class PooledResult(Summarised):
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
         level = self._level(alpha)
         every = ~np.eye(len(self.items), dtype=bool)
-        pvalues = squareform(self._pvalues(True))
+        of, rows, blocks, null = self._combined(True)
+        pvalues = squareform(of.pvalues(rows, blocks, null))
         params = np.asarray(self.params)
         return self._limits(*rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left))
 
@@ -505,13 +502,16 @@ class PooledResult(Summarised):
         worst = int(np.argmin(pvalues))
         df = of.freedom
         total = float(statistics.sum())
-        numbers = {
-            "statistic": float(statistics[worst]),
-            "df": df,
-            "pvalue": min(1.0, float(pvalues[worst]) * len(pvalues)),
-            "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
-        }
-        return pd.Series(numbers, name="heterogeneity", dtype=object)
+        return pd.Series(
+            {
+                "statistic": float(statistics[worst]),
+                "df": df,
+                "pvalue": min(1.0, float(pvalues[worst]) * len(pvalues)),
+                "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
+            },
+            name="heterogeneity",
+            dtype=object,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame, best item first.
@@ -538,7 +538,7 @@ class PooledResult(Summarised):
         warned = [
             (name, one._warned()) for name, one in zip(self._releases, self.results, strict=True)
         ]
-        twice = [] if self._same else twice_notes(self.results, self.names)
+        twice = () if self._same else twice_notes(self.results, self.names)
         return (*tables.joined(warned), *twice)
 
     def _table(self, details: bool) -> tables.Table:
@@ -579,13 +579,8 @@ class PooledResult(Summarised):
             frame = frame.loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
         first = self.results[0]
-        heading = "Borda scores"
-        what = "Borda score"
-        reference = 0.5 * (len(self.items) - 1)
-        if isinstance(first, BTLResult):
-            heading = "worths"
-            what = plots.worth_label(first.link.name)
-            reference = 0.0
+        what = plots.worth_label(first.link.name) if isinstance(first, BTLResult) else "Borda score"
+        heading = "worths" if self._worths else "Borda scores"
         spent = "epsilon =" if self._same else "epsilon at most"
         return plots.group_worths(
             pd.concat(parts),
@@ -593,7 +588,7 @@ class PooledResult(Summarised):
             f"{what}, {plots.interval_words(self.alpha)}",
             f"Pooled {heading} ({len(self.results)} releases, {spent} {self.epsilon:g})",
             pooled=True,
-            reference=reference,
+            reference=self._combined(False)[3],
             seeded=any(result.release.source == "seeded" for result in self.results),
             ax=ax,
         )
@@ -638,8 +633,7 @@ class PooledResult(Summarised):
             "Q": test["statistic"],
             "p-value of Q": test["pvalue"],
         }
-        params = self.params if self._worths else self.params.rename("Borda score")
-        return params, self.bse, facts
+        return self.params.rename("worth" if self._worths else "Borda score"), self.bse, facts
 
     def _public(self) -> dict[str, str]:
         """Return the public facts of all releases together."""
@@ -661,9 +655,9 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
         groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
-    twice = [f"{', '.join(some)} and {last}" for *some, last in groups.values() if some]
-    named = [listed if names else f"releases {listed}" for listed in twice]
-    return [note for listed in named for note in warned("twice", releases=listed)]
+    shown = "" if names else "releases "
+    twice = [f"{shown}{', '.join(some)} and {last}" for *some, last in groups.values() if some]
+    return [note for listed in twice for note in warned("twice", releases=listed)]
 
 
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
@@ -694,67 +688,31 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
 
 def _notes(result: PooledResult, details: bool) -> tables.Notes:
     """Return the notes on estimates, tests, assumptions and privacy."""
+    first = result.results[0]
     releases = [member.release for member in result.results]
-    different = result.survey == "different"
-    rests = {key for release in releases for key in guarantee.assumptions(release)}
-    counted: list[str] = []
-    model = ""
-    if isinstance(result.results[0], BTLResult):
-        rests.add("model")
-        model = result.results[0].link.model
-        counted = [note for release in releases for note in guarantee.count_notes(release)]
-    if different:
-        rests.add("surveys" if result.tau is None else "drawn")
-    return tables.Notes(
-        estimates=[
-            *_interval_notes(result),
-            *guarantee.tie_notes(result.ranks()),
-            *_release_notes(result, details),
-        ],
-        tests=_test_notes(result),
-        assumptions=[*assumed(rests, model), *dict.fromkeys(counted)],
-        privacy=[
-            *said("several surveys", different),
-            *said("units differ", len({release.survey.unit for release in releases}) > 1),
-        ],
-    )
-
-
-def _interval_notes(result: PooledResult) -> list[str]:
-    """Return notes on the coverage of intervals and the coding of outcomes."""
-    worths = isinstance(result.results[0], BTLResult)
+    worths = isinstance(first, BTLResult)
+    same = result.survey == "same"
     what = "worths" if worths else "scores"
-    notes = said(
+    estimates = said(
         f"pooled {what}" if result.tau is None else f"mean {what}",
         level=percent(1.0 - result.alpha),
         errors=ERRORS[result.survey],
-        freedom=len(result.results) - 1,
+        freedom=len(releases) - 1,
     )
-    if not worths:
-        return notes
-    releases = [member.release for member in result.results]
-    coded = (note for release in releases for note in guarantee.outcome_notes(release))
-    tied = releases[0].design.davidson
-    return [*notes, *dict.fromkeys(coded), *said("tie parameters", tied)]
-
-
-def _test_notes(result: PooledResult) -> list[str]:
-    """Return notes on the hypotheses of p-values and Q."""
-    worths = isinstance(result.results[0], BTLResult)
-    single = "Q of items" if result.by_pair is None else "Q of pairs"
-    return [
-        *said("pooled worth tests", worths),
-        *said("score means", not worths, mean=0.5 * (len(result.items) - 1)),
-        *said("Q of releases" if result.survey == "same" else "Q of surveys"),
-        *said(single, not worths),
-    ]
-
-
-def _release_notes(result: PooledResult, details: bool) -> list[str]:
-    """Return one note per pooled release, with its header in details."""
-    notes = []
+    model = ""
+    counted: list[str] = []
+    rests = {key for release in releases for key in guarantee.assumptions(release)}
+    if not same:
+        rests.add("surveys" if result.tau is None else "drawn")
+    if isinstance(first, BTLResult):
+        rests.add("model")
+        model = first.link.model
+        counted = [note for release in releases for note in guarantee.count_notes(release)]
+        coded = [note for release in releases for note in guarantee.outcome_notes(release)]
+        estimates += [*dict.fromkeys(coded), *said("tie parameters", releases[0].design.davidson)]
+    estimates += guarantee.tie_notes(result.ranks())
     for (name, weight), member in zip(result.weights.items(), result.results, strict=True):
-        notes += said(
+        estimates += said(
             "pooled",
             name=name if result.names else str(name).capitalize(),
             epsilon=member.epsilon,
@@ -762,6 +720,21 @@ def _release_notes(result: PooledResult, details: bool) -> list[str]:
             unit=member.release.survey.unit,
             weight=weight,
         )
-        header = member.summary(details=True).header if details else ()
-        notes += [f"{key} {value}." for key, value in header]
-    return notes
+        if details:
+            header = member.summary(details=True).header
+            estimates += [f"{key} {value}." for key, value in header]
+    single = "Q of items" if result.by_pair is None else "Q of pairs"
+    return tables.Notes(
+        estimates=estimates,
+        tests=[
+            *said("pooled worth tests", worths),
+            *said("score means", not worths, mean=0.5 * (len(result.items) - 1)),
+            *said("Q of releases" if same else "Q of surveys"),
+            *said(single, not worths),
+        ],
+        assumptions=[*assumed(rests, model), *dict.fromkeys(counted)],
+        privacy=[
+            *said("several surveys", not same),
+            *said("units differ", len({release.survey.unit for release in releases}) > 1),
+        ],
+    )

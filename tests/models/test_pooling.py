@@ -17,7 +17,7 @@ import privrank as pr
 from privrank.hypotheses.tails import simulated
 from privrank.release.archived import archive
 from privrank.results.claims import CLAIMS
-from privrank.results.pooling import score_source
+from privrank.results.sources import score_source
 
 ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)
@@ -489,7 +489,9 @@ def test_random_effects_are_the_mean_of_all_sites(kind):
         assert np.abs(here.residual).max() <= 0.05 * np.abs(here.slope).max()
     within = np.array(
         [
-            (back := np.linalg.inv(one._here.slope[0])) @ one._here.apart[0] @ back.swapaxes(-1, -2)
+            (back := np.linalg.inv(one._here.slope[0]))
+            @ (one._here.sampling + one._here.noise)[0]
+            @ back.swapaxes(-1, -2)
             for one in effects.alone
         ]
     )
