@@ -16,7 +16,7 @@ import pandas as pd
 
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
-from privrank.results.closeness import ClosenessResult, clear_words, null_words
+from privrank.results.closeness import ClosenessResult, clear_words
 from privrank.results.pooled import PooledResult
 from privrank.results.ranktest import RankTestResult
 from privrank.results.tables import format_pvalue
@@ -179,7 +179,10 @@ def _tested(result: Any, null: str) -> str:
 def _compared(result: ClosenessResult) -> str:
     """Return what a comparison decides, and after a rejection which differences are clear."""
     sample = result.release.sample
-    said = _tested(result, null_words(sample))
+    null = f"the {sample.kind} of all groups have the same distribution"
+    if sample.paired:
+        null = f"the two {sample.kind} of a respondent are exchangeable"
+    said = _tested(result, null)
     frame = result._details()
     if frame is None or not result.reject or not frame["clear"].any():
         return said

@@ -340,10 +340,8 @@ class HypothesisTest(LinearHypotheses):
         >>> round(test.zvalue, 1)
         3.0
         """
-        if len(self.weights) > 1:
-            return float(z_of(np.array(self.pvalue)))
-        effect = float(self.weights[0] @ self._inference.fitted.coefficients)
-        return float(signed_z(np.array(effect - self.constants[0]), np.array(self.pvalue)))
+        effect = self.weights @ self._inference.fitted.coefficients - self.constants
+        return float(signed_z(effect if len(effect) == 1 else np.ones(1), np.array(self.pvalue))[0])
 
     def contains(self, constants: Any, alpha: float = 0.05) -> bool:
         """Return whether right-hand sides are in the joint confidence region.
@@ -377,17 +375,13 @@ class HypothesisTest(LinearHypotheses):
         return tables.laid_out(frame, columns, title="Test of a Hypothesis", notes=notes)
 
 
-def z_of(pvalue: FloatArray) -> FloatArray:
-    """Return the normal quantiles of two-sided p-values."""
-    return np.asarray(-ndtri(np.maximum(0.5 * pvalue, 1e-300)) + 0.0)
-
-
 def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:
     """Return normal quantiles of p-values with the signs of effects.
 
     The quantile is 0, and never -0, if nothing is identified.
     """
-    return np.asarray(np.sign(np.nan_to_num(effect)) * z_of(pvalue) + 0.0)
+    quantiles = -ndtri(np.maximum(0.5 * pvalue, 1e-300))
+    return np.asarray(np.sign(np.nan_to_num(effect)) * quantiles + 0.0)
 
 
 def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:

@@ -350,8 +350,8 @@ class PooledResult(Summarised):
         >>> result.weights.round(2).to_dict()
         {'release 1': 0.22, 'release 2': 0.78}
         """
-        shares = dict(zip(self._releases, self.by_item.shares, strict=True))
-        return pd.Series(shares, name="weight").rename_axis("release")
+        releases = pd.Index(self._releases, name="release")
+        return pd.Series(self.by_item.shares, index=releases, name="weight")
 
     @property
     def tvalues(self) -> pd.Series[float]:

@@ -81,23 +81,13 @@ def noise_of(release: Release, details: bool) -> NoiseWords:
     # the row of the table already has the name of the statistic
     statistic = statistic_words(release.mechanism) if details else ""
     if release.local:
-        gain = release.plan.number(GAIN)
-        return NoiseWords("", statistic, f"gain {gain:.4g} of a response")
+        gain = f"gain {release.plan.number(GAIN):.4g} of a response"
+        return NoiseWords("", statistic, gain)
     if part is None:
         return NoiseWords("random bit", statistic, "none, one bit")
     scale = part.step * part.laplace.scale
     moved = f"{scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
     return NoiseWords("discrete Laplace noise", statistic, moved)
-
-
-def _drawn_notes(release: Release) -> list[str]:
-    """Return notes on random draws and on what the p-value accounts for."""
-    sample = release.sample
-    by_lot = sample.unit == "respondent" and sample.max_rows > 1
-    if release.source == "none":
-        return said("by lot alone", by_lot)
-    key = "responses" if release.local else "noise"
-    return said("by lot", by_lot) + said(f"{key} and lot" if by_lot else key)
 
 
 def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
@@ -115,9 +105,15 @@ def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
     if error := getattr(result, "pvalue_error", None):
         basis += f", Monte Carlo SE {error:.1g}"
     boundary = getattr(result, "boundary", None)
+    release = result.release
+    by_lot = release.sample.unit == "respondent" and release.sample.max_rows > 1
+    drawn = said("by lot alone", by_lot)
+    if release.source != "none":
+        source = "responses" if release.local else "noise"
+        drawn = said("by lot", by_lot) + said(f"{source} and lot" if by_lot else source)
     return [
         *said(key, level=level, basis=basis),
-        *_drawn_notes(result.release),
+        *drawn,
         *said("boundary", boundary is not None, boundary=boundary),
         *said(evidence, not result.reject),
     ]
