@@ -209,8 +209,8 @@ class AggregationResult(Result):
         coffee  0.38    0.50   0.6
         milk    0.30    0.40   0.5
         """
-        matrix = self._in_order(np.asarray(self._about_pairs().fractions))
         names = self.consensus.index
+        matrix = self._in_order(np.asarray(self._about_pairs().fractions))
         return pd.DataFrame(matrix, index=names, columns=names.rename("over"))
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
@@ -406,9 +406,8 @@ class AggregationResult(Result):
         coffee   0.98   0.88   1.08
         milk     0.70   0.61   0.80
         """
-        level = self._level(alpha)
         stated = self._scores()
-        low, high = stated.score_bounds(level, self.target)
+        low, high = stated.score_bounds(self._level(alpha), self.target)
         return pd.DataFrame(
             {
                 "score": stated.scores,
@@ -518,17 +517,16 @@ class AggregationResult(Result):
         shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
         ideal = release.plan.method == "exponential mechanism" and release.source != "none"
         share = release.plan.settings.get("score share")
-        columns = {
-            "rank": tables.Column("rank", str),
-            "borda": tables.Column("Borda"),
-            "std_err": tables.Column("std err"),
-            **tables.interval_columns(self.alpha),
-            "ranks": tables.Column("rank set", str),
-            "over_next": tables.Column("P(before next)"),
-        }
         return tables.laid_out(
             shown,
-            columns,
+            {
+                "rank": tables.Column("rank", str),
+                "borda": tables.Column("Borda"),
+                "std_err": tables.Column("std err"),
+                **tables.interval_columns(self.alpha),
+                "ranks": tables.Column("rank set", str),
+                "over_next": tables.Column("P(before next)"),
+            },
             title=guarantee.title("Rank Aggregation", release),
             header=guarantee.header(
                 release, ("Consensus:", rule), noise=_noise(self, details), details=details
@@ -598,16 +596,14 @@ class AggregationResult(Result):
         return {"order": list(self.order)}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
-        ranks = self.consensus.loc[list(self.items)]
-        params = errors = pd.Series(np.empty(0))
-        if self._scored:
-            frame = self.borda().loc[list(self.items)]
-            params = frame["score"].rename("Borda score")
-            errors = frame["std_err"]
-        facts: dict[str, Any] = {f"{RANK_OF}{item}": rank for item, rank in ranks.items()}
+        items = list(self.items)
+        facts: dict[str, Any] = self.consensus.loc[items].add_prefix(RANK_OF).to_dict()
         if SCORE in self.release.parts:
             facts["Kemeny score"] = self.kemeny_score
-        return params, errors, facts
+        if not self._scored:
+            return pd.Series(np.empty(0)), pd.Series(np.empty(0)), facts
+        frame = self.borda().loc[items]
+        return frame["score"].rename("Borda score"), frame["std_err"], facts
 
 
 def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
@@ -615,12 +611,14 @@ def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
     release = result.release
     parts = release.parts
     if release.local:
-        gain = f"gain {release.plan.number('gain'):.4g}"
-        return guarantee.NoiseWords("", release.mechanism, gain)
+        return guarantee.NoiseWords(
+            "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
+        )
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        statistic = release.mechanism if details else ""
-        return guarantee.NoiseWords(release.plan.method, statistic, "none, an order")
+        return guarantee.NoiseWords(
+            release.plan.method, release.mechanism if details else "", "none, an order"
+        )
     exact, shown, unit = _STATISTICS[name]
     return guarantee.NoiseWords(
         guarantee.noise_name(parts[name], details),
@@ -667,8 +665,14 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     ]
     if SCORE in release.parts:
         low, high = result.score_conf_int()
-        score = result.kemeny_score
-        notes += said("Kemeny score", score=score, pairs=pairs, level=level, low=low, high=high)
+        notes += said(
+            "Kemeny score",
+            score=result.kemeny_score,
+            pairs=pairs,
+            level=level,
+            low=low,
+            high=high,
+        )
     return notes + said("better order", gap, gap=gap)
 
 

@@ -91,8 +91,11 @@ class ClosenessResult(Result):
 
     def _shape(self) -> tuple[str, ...]:
         shown = () if self.pvalue is None else (tables.format_pvalue(self.pvalue),)
-        groups = f"{len(self.release.sample.groups)} groups"
-        return groups, *super(ClosenessResult, self)._shape(), *shown
+        return (
+            f"{len(self.release.sample.groups)} groups",
+            *super(ClosenessResult, self)._shape(),
+            *shown,
+        )
 
     @property
     def groups(self) -> pd.Series[int]:
@@ -159,8 +162,7 @@ class ClosenessResult(Result):
         >>> round(result.effect, 2)
         0.34
         """
-        known = STATISTIC in self.release.parts
-        return max(self._numbers_released[0], 0.0) if known else None
+        return max(self._numbers_released[0], 0.0) if STATISTIC in self.release.parts else None
 
     @property
     def corrected_effect(self) -> float | None:
@@ -397,28 +399,29 @@ class ClosenessResult(Result):
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
         arithmetic = self.pvalue is not None and release.source != "none"
-        columns = {
-            "pvalue": tables.Column("p-value", tables.pvalue_cell),
-            "reject": DECISIONS,
-            "effect": tables.Column("effect", "{:z.4f}".format),
-            "corrected": tables.Column("corrected", "{:z.4f}".format),
-            **tables.interval_columns(
-                self.alpha, lambda value: ">0" if 0 < value < 5e-5 else f"{value:.4f}"
-            ),
-        }
-        level = "none stated" if self.pvalue is None else f"{self.alpha:g}"
         return tables.laid_out(
             self.to_frame()
             .dropna(axis="columns")
             .assign(pvalue=self.pvalue)
             .set_axis([self.asked.name]),
-            columns,
+            {
+                "pvalue": tables.Column("p-value", tables.pvalue_cell),
+                "reject": DECISIONS,
+                "effect": tables.Column("effect", "{:z.4f}".format),
+                "corrected": tables.Column("corrected", "{:z.4f}".format),
+                **tables.interval_columns(
+                    self.alpha, lambda value: ">0" if 0 < value < 5e-5 else f"{value:.4f}"
+                ),
+            },
             title=guarantee.title("Test of Closeness", release),
             header=guarantee.header(
                 release,
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{permutations:,.0f}"),
-                ("Significance level:", level),
+                (
+                    "Significance level:",
+                    "none stated" if self.pvalue is None else f"{self.alpha:g}",
+                ),
                 noise=self._noise(details),
                 details=details,
             ),
@@ -491,9 +494,8 @@ class ClosenessResult(Result):
         'Distance between groups (epsilon = 3 per row)'
         """
         low, high = self.conf_int()
-        numbers = {"effect": self.effect, "lower": low, "upper": high}
         return plots.effect(
-            pd.DataFrame(numbers, [""]),
+            pd.DataFrame({"effect": self.effect, "lower": low, "upper": high}, [""]),
             f"{self.asked.name} ({100 * (1 - self.alpha):g}% interval)",
             f"Distance between groups ({guarantee.caption(self.release)})",
             seeded=self.release.source == "seeded",
@@ -523,8 +525,9 @@ def _hypotheses_of(sample: Sample) -> list[str]:
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
     column = sample.group_column
     notes = said("exchangeable" if sample.paired else "same distribution", kind=sample.kind)
-    key = "compared by column" if column else "compared"
-    notes += said(key, column=column, groups=", ".join(listed))
+    notes += said(
+        "compared by column" if column else "compared", column=column, groups=", ".join(listed)
+    )
     if not is_beside_null(sample):
         return notes
     (_, own), (_, behind) = sample.groups

@@ -168,15 +168,17 @@ class ContrastTests(LinearHypotheses):
         crimRate - culture  1.1894   0.3148  0.0007
         """
         lower, upper = self.conf_int(alpha).T
-        numbers = {
-            "coef": self.effect,
-            "std_err": self.sd,
-            "z": self.tvalue,
-            "pvalue": np.atleast_1d(self.pvalue),
-            "lower": lower,
-            "upper": upper,
-        }
-        return pd.DataFrame(numbers, index=pd.Index(self.names, name="contrast"))
+        return pd.DataFrame(
+            {
+                "coef": self.effect,
+                "std_err": self.sd,
+                "z": self.tvalue,
+                "pvalue": np.atleast_1d(self.pvalue),
+                "lower": lower,
+                "upper": upper,
+            },
+            index=pd.Index(self.names, name="contrast"),
+        )
 
     def summary(self, alpha: float = 0.05) -> tables.Table:
         """Return the tests as a table with intervals at level 1 - `alpha`.
@@ -202,9 +204,8 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
     text = ""
     for weight, name in zip(weights, names, strict=True):
         if weight != 0:
-            plus = " + " if text else ""
-            minus = " - " if text else "-"
-            text += minus if weight < 0 else plus
+            sign = "-" if weight < 0 else "+"
+            text += f" {sign} " if text else sign.removeprefix("+")
             text += name if abs(weight) == 1 else f"{abs(weight):g} {name}"
     if constant:
         text += f" = {constant:g}"
@@ -327,9 +328,8 @@ class HypothesisTest(LinearHypotheses):
         >>> round(test.pvalue_error, 4)
         0.0004
         """
-        if self.draws == 0:
-            return 0.0
-        return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
+        variance = self.pvalue * (1.0 - self.pvalue) / (self.draws + 1)
+        return math.sqrt(variance) if self.draws else 0.0
 
     @property
     def zvalue(self) -> float:
@@ -366,13 +366,16 @@ class HypothesisTest(LinearHypotheses):
             {"statistic": [self.statistic], "df": [self.df], "pvalue": [self.pvalue]},
             index=[self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
         )
-        columns = {
-            "statistic": tables.Column("statistic", "{:z.2f}".format),
-            "df": tables.Column("df", str),
-            "pvalue": tables.Column("p-value", tables.pvalue_cell),
-        }
-        notes = score_notes(self._inference)
-        return tables.laid_out(frame, columns, title="Test of a Hypothesis", notes=notes)
+        return tables.laid_out(
+            frame,
+            {
+                "statistic": tables.Column("statistic", "{:z.2f}".format),
+                "df": tables.Column("df", str),
+                "pvalue": tables.Column("p-value", tables.pvalue_cell),
+            },
+            title="Test of a Hypothesis",
+            notes=score_notes(self._inference),
+        )
 
 
 def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:

@@ -127,23 +127,21 @@ class Budget(Ledger):
             ends = zip(totals, (f"{amount:g}" for amount in amounts), strict=True)
             lines.append({columns[0]: label, **dict(ends)})
         columns = list(dict.fromkeys([*columns, *totals]))
-        notes = said("composition")
-        if split:
-            survey = account.survey
-            pure, rho = account.limits
-            notes = [
-                *said("two accounts", pure=pure, rho=rho, rest=survey.rest, delta=survey.delta),
-                *said("both accounts", epsilon=survey.epsilon, delta=survey.delta),
-            ]
-        elif account.composed != account.spent:
-            epsilon, delta = account.composed
-            notes += said("concentrated", epsilon=epsilon, delta=delta)
+        both = account.survey
+        pure, rho = account.limits
+        composed = account.spent if split else account.composed
+        better = composed != account.spent
         return Table(
             title="Privacy budget",
             header=tuple(header),
             columns=tuple(columns),
             rows=tuple(tuple(line.get(name, "") for name in columns) for line in lines),
-            notes=tuple(notes),
+            notes=(
+                *said("composition", not split),
+                *said("concentrated", better, epsilon=composed[0], delta=composed[1]),
+                *said("two accounts", split, pure=pure, rho=rho, rest=both.rest, delta=both.delta),
+                *said("both accounts", split, epsilon=both.epsilon, delta=both.delta),
+            ),
         )
 
     def _repr_html_(self) -> str:

@@ -51,8 +51,8 @@ def pooled(
     if fits:
         inferences = [fit._inference() for fit in fits]
         spread = min(inference.equations.function.spread for inference in inferences)
-        worths = [worth_source(inference) for inference in inferences]
-        items = combine(worths, np.zeros((1, m - 1)), spread=spread, **how)
+        worths = map(worth_source, inferences)
+        items = combine([*worths], np.zeros((1, m - 1)), spread=spread, **how)
     else:
         stated = [cast("NoisyVotes", result._scores()) for result in orders]
         scores = [score_source(votes) for votes in stated]
@@ -334,8 +334,8 @@ class PooledResult(Summarised):
         socBurd       0.259      0.196
         culture       0.288      0.214
         """
-        singles = zip(self._releases, self.by_item.single, strict=True)
-        return pd.DataFrame({name: self._part_errors(part, name) for name, part in singles})
+        singles = zip(self.by_item.single, self._releases, strict=True)
+        return pd.DataFrame({name: self._part_errors(part, name) for part, name in singles})
 
     @property
     def _releases(self) -> list[str]:
@@ -350,8 +350,9 @@ class PooledResult(Summarised):
         >>> result.weights.round(2).to_dict()
         {'release 1': 0.22, 'release 2': 0.78}
         """
-        releases = pd.Index(self._releases, name="release")
-        return pd.Series(self.by_item.shares, index=releases, name="weight")
+        return pd.Series(
+            self.by_item.shares, pd.Index(self._releases, name="release"), name="weight"
+        )
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -429,11 +430,14 @@ class PooledResult(Summarised):
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
         level = self._level(alpha)
-        every = ~np.eye(len(self.items), dtype=bool)
         of, rows, blocks, null = self._combined(True)
         pvalues = squareform(of.pvalues(rows, blocks, null))
-        params = np.asarray(self.params)
-        return self._limits(*rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left))
+        ends = rank_sets(
+            np.asarray(self.params),
+            ~np.eye(len(self.items), dtype=bool),
+            lambda left: pvalues <= 2.0 * level / left,
+        )
+        return self._limits(*ends)
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return all pairs with pointwise intervals.
@@ -572,11 +576,11 @@ class PooledResult(Summarised):
         parts = []
         order = self.ranks().sort_values(kind="stable").index
         for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
-            if isinstance(result, AggregationResult):
-                frame = result.borda(self.alpha).rename(columns={"score": "worth"})
-            else:
-                frame = result.conf_int(self.alpha).assign(worth=result.params)
-            frame = frame.loc[order, ["worth", "lower", "upper"]]
+            frame = (
+                result.borda(self.alpha).rename(columns={"score": "worth"})
+                if isinstance(result, AggregationResult)
+                else result.conf_int(self.alpha).assign(worth=result.params)
+            ).loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
         first = self.results[0]
         what = plots.worth_label(first.link.name) if isinstance(first, BTLResult) else "Borda score"
@@ -628,12 +632,15 @@ class PooledResult(Summarised):
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()
-        facts = {
-            "pooled": f"{len(self.results)} {'releases' if self._same else 'surveys'}",
-            "Q": test["statistic"],
-            "p-value of Q": test["pvalue"],
-        }
-        return self.params.rename("worth" if self._worths else "Borda score"), self.bse, facts
+        return (
+            self.params.rename("worth" if self._worths else "Borda score"),
+            self.bse,
+            {
+                "pooled": f"{len(self.results)} {'releases' if self._same else 'surveys'}",
+                "Q": test["statistic"],
+                "p-value of Q": test["pvalue"],
+            },
+        )
 
     def _public(self) -> dict[str, str]:
         """Return the public facts of all releases together."""
@@ -723,14 +730,13 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
         if details:
             header = member.summary(details=True).header
             estimates += [f"{key} {value}." for key, value in header]
-    single = "Q of items" if result.by_pair is None else "Q of pairs"
     return tables.Notes(
         estimates=estimates,
         tests=[
             *said("pooled worth tests", worths),
             *said("score means", not worths, mean=0.5 * (len(result.items) - 1)),
             *said("Q of releases" if same else "Q of surveys"),
-            *said(single, not worths),
+            *said("Q of items" if result.by_pair is None else "Q of pairs", not worths),
         ],
         assumptions=[*assumed(rests, model), *dict.fromkeys(counted)],
         privacy=[

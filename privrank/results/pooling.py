@@ -106,8 +106,9 @@ class _Equations:
     @classmethod
     def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Equations:
         """Return the equations of all results at this point."""
-        parts = zip(*(source.at(point) for source in sources), strict=True)
-        residual, slope, sampling, least, noise = (np.array(part) for part in parts)
+        residual, slope, sampling, least, noise = (
+            np.array(part) for part in zip(*(source.at(point) for source in sources), strict=True)
+        )
         if same:
             weights = np.array([source.weight for source in sources])
             slope, sampling, least = (
@@ -360,8 +361,7 @@ def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
 
 def forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return the quadratic forms of rows, shape (..., rows, p), in matrices of these shapes."""
-    forms = np.einsum("...rp,...rpq,...rq->...r", rows, matrices, rows)
-    return np.asarray(np.maximum(forms, 0.0))
+    return np.maximum(np.einsum("...rp,...rpq,...rq->...r", rows, matrices, rows), 0.0)
 
 
 def _mean_variances(matrices: FloatArray) -> FloatArray:
@@ -378,8 +378,7 @@ def _inverses(matrices: FloatArray) -> FloatArray:
     p = matrices.shape[-1]
     if p == 1:
         return np.divide(1.0, matrices, np.full_like(matrices, np.nan), where=matrices > 0)
-    inverted = [inverse(matrix) for matrix in matrices.reshape(-1, p, p)]
-    return np.array(inverted).reshape(matrices.shape)
+    return np.array([*map(inverse, matrices.reshape(-1, p, p))]).reshape(matrices.shape)
 
 
 def combine(

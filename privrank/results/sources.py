@@ -94,19 +94,16 @@ def worth_source(inference: Inference) -> Source:
         if moments is not None:
             measured = moments.measured
             least = moments.least
-        matrices = (slope, measured, least, noise)
         rows = _beside_ties(facts, slope)
-        return (rows @ _residual(facts, b))[None], *(
-            (rows @ matrix @ rows.T)[None] for matrix in matrices
-        )
+        covariances = (rows @ matrix @ rows.T for matrix in (slope, measured, least, noise))
+        return tuple(part[None] for part in (rows @ _residual(facts, b), *covariances))
 
     errors = inference.score_errors()
     draws = None
     if errors is not None and errors.noise is not None:
         b = inference.fitted.coefficients
         draws = errors.noise @ _beside_ties(facts, facts.information(b)).T
-    freedom = np.array([degrees_of_freedom(release)])
-    return Source(at, freedom, draws, release.epsilon**2, inference)
+    return Source(at, np.array([degrees_of_freedom(release)]), draws, release.epsilon**2, inference)
 
 
 def at_contrasts(facts: ScoreEquations, contrasts: FloatArray) -> FloatArray:
@@ -214,8 +211,8 @@ def score_source(stated: NoisyVotes) -> Source:
     if isinstance(noise, PermutohedronNoise):
         # the shape is the same at every scale: draws take seconds for many items, and are shared
         noise = PermutohedronNoise(noise.items, 2.0**-10, 1)
-    errors = stated.score_errors("sample")
-    return _means(stated.scores, m - 1.0, stated.units, errors**2, _draws(noise, summed))
+    variance = stated.score_errors("sample") ** 2
+    return _means(stated.scores, m - 1.0, stated.units, variance, _draws(noise, summed))
 
 
 @lru_cache(maxsize=16)
@@ -225,6 +222,5 @@ def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
     The scale of the noise does not matter for the kurtosis.
     """
     size = (DRAWS, noise.items if isinstance(noise, PermutohedronNoise) else summed)
-    generator = public_generator("pooled votes", summed)
-    drawn = np.asarray(simulated(noise, size, generator), dtype=np.float64)
+    drawn = simulated(noise, size, public_generator("pooled votes", summed)).astype(np.float64)
     return readonly_copy(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)

@@ -81,13 +81,15 @@ def noise_of(release: Release, details: bool) -> NoiseWords:
     # the row of the table already has the name of the statistic
     statistic = statistic_words(release.mechanism) if details else ""
     if release.local:
-        gain = f"gain {release.plan.number(GAIN):.4g} of a response"
-        return NoiseWords("", statistic, gain)
+        return NoiseWords("", statistic, f"gain {release.plan.number(GAIN):.4g} of a response")
     if part is None:
         return NoiseWords("random bit", statistic, "none, one bit")
     scale = part.step * part.laplace.scale
-    moved = f"{scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
-    return NoiseWords("discrete Laplace noise", statistic, moved)
+    return NoiseWords(
+        "discrete Laplace noise",
+        statistic,
+        f"{scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})",
+    )
 
 
 def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
