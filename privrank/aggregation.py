@@ -9,8 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from privrank.consensus.intervals import Target
-from privrank.consensus.statements import statements_of
+from privrank.consensus.statements import Target, statements_of
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.frames import check_rows
 from privrank.encode.samples import encode_rankings, ranks_by_name, sample_of_formula

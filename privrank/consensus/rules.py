@@ -10,7 +10,6 @@ the released matrix and the public variance of its noise.
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -101,16 +100,15 @@ def fit_scores(
         return np.asarray(np.diag(weight.sum(axis=1) + ridge) - weight)
 
     # iterate to the limits of double precision, where the method fails or is stopped
-    newton = partial(
-        minimize,
-        criterion,
-        start,
-        method="trust-exact",
-        jac=True,
-        hess=hessian,
-        options={"gtol": 1e-10, "maxiter": _ROUNDS},
+    options = {"gtol": 1e-10, "maxiter": _ROUNDS}
+    scores = with_fallback(
+        lambda: (
+            minimize(
+                criterion, start, method="trust-exact", jac=True, hess=hessian, options=options
+            ).x
+        ),
+        lambda: start,
     )
-    scores = with_fallback(lambda: newton().x, lambda: start)
     scores = scores if np.isfinite(scores).all() else start
     return np.asarray(scores - scores.mean())
 

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.orders import SUBSET_LIMIT, copeland
-from privrank.consensus.statements import Statements
+from privrank.consensus.statements import Statements, Target, score_interval
 from privrank.hypotheses.ranksets import dominant_set, rank_sets
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
@@ -326,7 +325,7 @@ class AggregationResult(Result):
         number of items significantly before it, and ends at m minus the number significantly after
         it. Significance is decided by step-down tests
         (:func:`privrank.hypotheses.ranksets.rank_sets`). The sets are simultaneous for any
-        distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`).
+        distribution of rankings (:func:`privrank.consensus.statements.rank_threshold`).
 
         In the local model the coverage is approximate, by Student's t for sums over local reports
         (:class:`privrank.consensus.statements.RandomReports`). If no respondent was asked about
