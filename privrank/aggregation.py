@@ -282,8 +282,11 @@ class PrivateRankAggregation:
             self._encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
         )
 
-        read = partial(_warned, release, alpha=alpha, target=target)
-        return fit_error_guard(read, release, "PrivateRankAggregation.from_release(error.release)")
+        return fit_error_guard(
+            partial(_warned, release, alpha=alpha, target=target),
+            release,
+            "PrivateRankAggregation.from_release(error.release)",
+        )
 
     @staticmethod
     def from_release(
@@ -312,8 +315,7 @@ class PrivateRankAggregation:
         """
         check_release(release)
         checks.check_choice("target", target, Target)
-        # pairwise fractions and scores for any method; every release of this class has an order
-        stated = statements_of(release)
+        # every release of this class has an order
         if ORDER not in release.parts:
             raise ValueError(
                 f"release must contain an order and be from PrivateRankAggregation, but it is of "
@@ -324,7 +326,7 @@ class PrivateRankAggregation:
             alpha=checks.check_alpha(alpha),
             target=target,
             places=readonly_copy(release.parts[ORDER].values, np.int64),
-            stated=stated,
+            stated=statements_of(release),
         )
 
     @staticmethod
@@ -470,9 +472,10 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
             f"each item of order. Break ties and complete rankings beforehand with "
             f"privrank.as_rankings."
         )
-    index = rankings.index if isinstance(rankings, pd.DataFrame) else None
     return pd.Series(
-        kendall_to_center(np.ascontiguousarray(ranks), best), index=index, name="distance"
+        kendall_to_center(np.ascontiguousarray(ranks), best),
+        index=rankings.index if isinstance(rankings, pd.DataFrame) else None,
+        name="distance",
     )
 
 

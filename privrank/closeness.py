@@ -354,8 +354,11 @@ class ClosenessTest:
         release = release_comparison(
             self._encoded, comparison, plan, public=public, budget=budget, rng=rng
         )
-        read = partial(self.from_release, release, alpha=alpha)
-        return fit_error_guard(read, release, "ClosenessTest.from_release(error.release)")
+        return fit_error_guard(
+            partial(self.from_release, release, alpha=alpha),
+            release,
+            "ClosenessTest.from_release(error.release)",
+        )
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:

@@ -47,8 +47,7 @@ def _real(pairs: NDArray[Any]) -> FloatArray:
 
 def margins_of(pairs: NDArray[Any]) -> FloatArray:
     """Return P - P': entry (i, j) is the net weight of i before j, the diagonal 0."""
-    matrix = _real(pairs)
-    return np.asarray(matrix - matrix.T)
+    return np.asarray(_real(pairs) - _real(pairs).T)
 
 
 def weight_against(order: IntArray, pairs: NDArray[Any]) -> float:
@@ -114,8 +113,7 @@ def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:
     from privrank.kernels.search import insertion_search
 
     margins = margins_of(pairs)
-    m = len(margins)
-    tolerance = 2.0**-50 * m * m * float(np.abs(margins).max(initial=0.0))
+    tolerance = 2.0**-50 * margins.size * float(np.abs(margins).max(initial=0.0))
     return insertion_search(np.ascontiguousarray(order, dtype=np.int64), margins, tolerance)
 
 
@@ -124,9 +122,8 @@ def pair_matrix(upper: FloatArray) -> FloatArray:
 
     Entries (j, i) are one minus entries (i, j), and the diagonal is 1/2.
     """
-    table = upper_to_matrix(upper)
-    rest = upper_to_matrix(1.0 - upper)
-    return np.asarray(table + rest.T + np.diag(np.full(len(table), 0.5)))
+    table = upper_to_matrix(upper) + upper_to_matrix(1.0 - upper).T
+    return table + 0.5 * np.eye(len(table))
 
 
 def upper_to_matrix(upper: FloatArray | IntArray) -> FloatArray:
@@ -171,11 +168,6 @@ class KemenyOrder:
     def findings(self) -> dict[str, float]:
         """The statements of a release about the order: its gap, and whether two optima exist."""
         return {"gap": self.gap} | ({"optima": 2.0} if self.proven and self.several else {})
-
-    def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
-        """Return the better of this and another order of the same pair matrix."""
-        score = weight_against(order, pairs)
-        return self if score >= self.score else KemenyOrder(order, score, min(self.bound, score))
 
 
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
@@ -244,9 +236,8 @@ def _components(margins: FloatArray) -> list[IntArray]:
     """
     leads = margins >= 0
     _, label = connected_components(csr_array(leads), directed=True, connection="strong")
-    led = leads.sum(axis=1)
     parts = [np.flatnonzero(label == part) for part in np.unique(label)]
-    return sorted(parts, key=lambda members: -int(led[members].max()))
+    return sorted(parts, key=lambda members: -int(leads[members].sum(axis=1).max()))
 
 
 def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
@@ -274,13 +265,11 @@ def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
 
 def _violated(before: FloatArray) -> IntArray:
     """Return the triangles i, j, k, one row each, with x_ij + x_jk + x_ki > 2, worst first."""
-    m = len(before)
     rows = []
     excess = []
-    for i in range(m - 2):
+    for i in range(len(before) - 2):
         # i is the smallest of the three, so each oriented triangle occurs once
-        tail = before[i + 1 :, i + 1 :]
-        over = before[i, i + 1 :, None] + tail + before[i + 1 :, i][None, :] - 2.0
+        over = before[i, i + 1 :, None] + before[i + 1 :, i + 1 :] + before[i + 1 :, i] - 2.0
         np.fill_diagonal(over, 0.0)
         j, k = np.nonzero(over > RESOLUTION)
         rows.append(np.column_stack((np.full(len(j), i), j + i + 1, k + i + 1)))
@@ -309,7 +298,7 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
     def loss(order: IntArray) -> float:
         return -float(np.triu(margins[np.ix_(order, order)], 1).sum()) / 2
 
-    starts = (order_of(borda(margins)), order_of(copeland(margins)))
+    starts = map(order_of, (borda(margins), copeland(margins)))
     best = min((local_search(start, margins) for start in starts), key=loss)
     # the loss has cost[ij] / 2 with i before j, and -cost[ij] / 2 with j before i
     offset = float(cost.sum()) / 2
@@ -362,10 +351,8 @@ def _triangles(rows: IntArray, number: IntArray) -> LinearConstraint:
     ends = np.roll(rows, -1, axis=1).ravel()
     up = starts < ends
     column = np.where(up, number[starts, ends], number[ends, starts])
-    sign = np.where(up, 1.0, -1.0)
     line = np.repeat(np.arange(len(rows)), 3)
     # the solver of scipy 1.12 takes 32-bit indices only
     places = (line.astype(np.int32), column.astype(np.int32))
-    matrix = csr_array((sign, places), (len(rows), int(number.max()) + 1))
-    negative = np.bincount(line, ~up, minlength=len(rows))
-    return LinearConstraint(matrix, -np.inf, 2.0 - negative)
+    matrix = csr_array((np.where(up, 1.0, -1.0), places), (len(rows), int(number.max()) + 1))
+    return LinearConstraint(matrix, -np.inf, 2.0 - np.bincount(line, ~up, minlength=len(rows)))

@@ -229,7 +229,9 @@ def consensus_of(
         if best.proven:
             return best
         # integer programming ran out of time: use the better of its order and a local search
-        return best.improved(local_search(order_of(scores), shrunk), shrunk)
+        order = local_search(order_of(scores), shrunk)
+        score = weight_against(order, shrunk)
+        return best if score >= best.score else KemenyOrder(order, score, min(best.bound, score))
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)
     if rule == "KwikSort":

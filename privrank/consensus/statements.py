@@ -81,8 +81,7 @@ class NoisyVotes:
 
     def fraction_errors(self, target: Target) -> FloatArray:
         """Return the standard errors of the fractions."""
-        assert self.fractions is not None
-        inside = np.clip(self.fractions, 0.0, 1.0)
+        inside = np.clip(np.asarray(self.fractions, dtype=np.float64), 0.0, 1.0)
         sampling = inside * (1.0 - inside) / self.units * (target == "population")
         return np.asarray(np.sqrt(self.noise_sd**2 + sampling))
 
@@ -90,12 +89,12 @@ class NoisyVotes:
         self, alpha: float, target: Target, together: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Return pointwise or simultaneous intervals of the fractions."""
-        assert self.fractions is not None
         assert isinstance(self.noise, DiscreteLaplace | DiscreteGaussian | CubeNoise)
+        fractions = np.asarray(self.fractions, dtype=np.float64)
         pairs = math.comb(len(self.scores), 2) if together else 1
         n = self.units
         return fraction_interval(
-            self.fractions, self.noise, self.step / n, n, alpha, target, coordinates=pairs
+            fractions, self.noise, self.step / n, n, alpha, target, coordinates=pairs
         )
 
     def score_errors(self, target: Target) -> FloatArray:

@@ -224,11 +224,10 @@ class ClosenessResult(Result):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)
         # released numbers are rounded down to a lattice
-        low = max(low - part.step, 0.0)
-        high = min(high + part.step, distance.diameter)
+        interval = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
         if distance.exact:
-            return zero_rule((low, high), rejected=self.pvalue <= level, step=part.step)
-        return low, max(low, high)
+            return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
+        return interval[0], max(interval)
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
         """Return the smallest difference that this design detects, by simulation.
@@ -263,19 +262,14 @@ class ClosenessResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        if self.release.sample.private_labels or self.release.sample.paired:
+        sample = self.release.sample
+        if sample.private_labels or sample.paired:
             raise ValueError(
                 "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
                 "with sizes, or pairs, of your own."
             )
-        sample = self.release.sample
         reject = self.simulation(self.asked, self.release.plan, sample, self.alpha)
         return detectable_between(reject, sample, self.alpha, power, replicates)
-
-    @cached_result
-    def _interval(self) -> tuple[float, float] | None:
-        known = STATISTIC in self.release.parts and self.asked.distance is not None
-        return self.conf_int() if known else None
 
     def details(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the differences by item or category, with simultaneous intervals.
@@ -377,16 +371,16 @@ class ClosenessResult(Result):
         test
         ClosenessTest, total variation distance   0.005    True    0.34      2
         """
-        low, high = self._interval() or (None, None)
+        known = STATISTIC in self.release.parts and self.asked.distance is not None
+        low, high = self.conf_int() if known else (None, None)
         details = self._details()
-        clear = None if details is None else int(details["clear"].sum())
         return self._row(
             f"ClosenessTest, {self.asked.name}",
             ("pvalue", "reject", "effect"),
             corrected=self.corrected_effect,
             lower=low,
             upper=high,
-            clear=clear,
+            clear=None if details is None else int(details["clear"].sum()),
         )
 
     def _table(self, details: bool) -> tables.Table:
@@ -398,7 +392,6 @@ class ClosenessResult(Result):
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
-        arithmetic = self.pvalue is not None and release.source != "none"
         return tables.laid_out(
             self.to_frame()
             .dropna(axis="columns")
@@ -439,7 +432,7 @@ class ClosenessResult(Result):
                 assumptions=assumed(guarantee.assumptions(release)),
                 privacy=[
                     *guarantee.sample_privacy(release),
-                    *said("idealised step", arithmetic),
+                    *said("idealised step", self.pvalue is not None and release.source != "none"),
                 ],
             ),
             cautions=self._cautions(),

@@ -51,15 +51,15 @@ def pooled(
     if fits:
         inferences = [fit._inference() for fit in fits]
         spread = min(inference.equations.function.spread for inference in inferences)
-        worths = map(worth_source, inferences)
-        items = combine([*worths], np.zeros((1, m - 1)), spread=spread, **how)
+        items = combine(
+            [*map(worth_source, inferences)], np.zeros((1, m - 1)), spread=spread, **how
+        )
     else:
         stated = [cast("NoisyVotes", result._scores()) for result in orders]
-        scores = [score_source(votes) for votes in stated]
-        items = combine(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
+        items = combine([*map(score_source, stated)], np.full((m, 1), 0.5 * (m - 1)), **how)
         if all(votes.fractions is not None for votes in stated):
-            fractions = [fraction_source(votes) for votes in stated]
-            pairs = combine(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
+            middle = np.full((m * (m - 1) // 2, 1), 0.5)
+            pairs = combine([*map(fraction_source, stated)], middle, **how)
     return PooledResult(
         results=tuple(fits or orders),
         survey=survey,
@@ -199,8 +199,7 @@ class PooledResult(Summarised):
         >>> result.nobs
         98
         """
-        units = [result.nobs for result in self.results]
-        return units[0] if self._same else sum(units)
+        return self.results[0].nobs if self._same else sum(result.nobs for result in self.results)
 
     @property
     def epsilon(self) -> float:
@@ -503,14 +502,13 @@ class PooledResult(Summarised):
         """
         of = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = of.heterogeneity()
-        worst = int(np.argmin(pvalues))
         df = of.freedom
         total = float(statistics.sum())
         return pd.Series(
             {
-                "statistic": float(statistics[worst]),
+                "statistic": float(statistics[np.argmin(pvalues)]),
                 "df": df,
-                "pvalue": min(1.0, float(pvalues[worst]) * len(pvalues)),
+                "pvalue": min(1.0, float(pvalues[np.argmin(pvalues)]) * len(pvalues)),
                 "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
             },
             name="heterogeneity",
