@@ -15,8 +15,7 @@ from typing import cast
 
 import numpy as np
 
-from privrank.consensus.orders import by_score, pair_matrix
-from privrank.consensus.rules import Rule, consensus_of
+from privrank.consensus.orders import Rule, by_score, consensus_of, pair_matrix
 from privrank.encode.encoded import EncodedSample, SampleBlock
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.privacy.budget import Ledger
