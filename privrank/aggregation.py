@@ -93,8 +93,8 @@ class PrivateRankAggregation:
     prediction depends on the numbers of items and units, epsilon and delta
     (:mod:`privrank.plans.aggregation`). The first candidate is the counts of all pairs, shrunken to
     a degree that depends on the noise (:mod:`privrank.consensus.orders`); the consensus is the
-    order with the fewest disagreements (Kemeny's). The second is Borda totals, which need less noise and
-    give an order by mean rank.
+    order with the fewest disagreements (Kemeny's). The second is Borda totals, which need less
+    noise and give an order by mean rank.
 
     References
     ----------

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, milp, minimize
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
 from scipy.special import expit, logit
 
 from privrank.util.arrays import FloatArray, IntArray
@@ -154,10 +155,7 @@ def pair_matrix(upper: FloatArray) -> FloatArray:
 
 def upper_to_matrix(upper: FloatArray | IntArray) -> FloatArray:
     """Return the matrix with these entries i < j, in the order of the rows, and 0 elsewhere."""
-    m = (1 + round((1 + 8 * len(upper)) ** 0.5)) // 2
-    table = np.zeros((m, m))
-    table[np.triu_indices(m, 1)] = upper
-    return table
+    return np.triu(squareform(np.asarray(upper, dtype=np.float64)))
 
 
 def by_score(scores: FloatArray, tie_break: tuple[int, ...]) -> IntArray:

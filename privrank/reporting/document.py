@@ -352,8 +352,7 @@ def _selected(result: TopKResult) -> str:
 def _regressed(result: BTLResult) -> str:
     """Return the significant terms, by Holm's procedure: their p-values are of single terms."""
     pvalues = result.wald_test_terms()["pvalue"].astype(np.float64).dropna().sort_values()
-    left = np.arange(len(pvalues), 0, -1)
-    adjusted = np.maximum.accumulate(np.minimum(pvalues.to_numpy() * left, 1.0))
+    adjusted = np.maximum.accumulate(pvalues.to_numpy() * np.arange(len(pvalues), 0, -1))
     # the intercept tests for equal worths
     names = [*map(str, pvalues.rename({"Intercept": "the items in the reference group"}).index)]
     significant = names[: int((adjusted <= result.alpha).sum())]

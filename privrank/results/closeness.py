@@ -469,9 +469,11 @@ class ClosenessResult(Result):
         if distance is None:
             return notes
         within = interval_text(*self.conf_int(), least=part.step if distance.exact else 0.0)
-        level = percent(1.0 - self.alpha)
-        notes += said("interval of the effect", level=level, interval=within)
-        return notes + said("exact interval", distance.exact)
+        return [
+            *notes,
+            *said("interval of the effect", level=percent(1.0 - self.alpha), interval=within),
+            *said("exact interval", distance.exact),
+        ]
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Plot the effect with its interval.

@@ -441,22 +441,24 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
         log_likelihood(release, equations, fitted.coefficients)
         for release, equations, fitted in (larger, smaller)
     ]
-    for _, equations, fitted in (larger, smaller):
-        if np.any(fitted.ridge) or equations.fitted.estimator != "maximum likelihood":
-            raise ValueError(
-                "restricted and the larger model must be fits of maximum likelihood: fit both with "
-                "penalty=0, from answers in which no item won or lost all its comparisons."
-            )
+    if any(
+        np.any(fitted.ridge) or equations.fitted.estimator != "maximum likelihood"
+        for _, equations, fitted in (larger, smaller)
+    ):
+        raise ValueError(
+            "restricted and the larger model must be fits of maximum likelihood: fit both with "
+            "penalty=0, from answers in which no item won or lost all its comparisons."
+        )
     if _answers(larger) != _answers(smaller):
         raise ValueError(
             "restricted must be a fit to the same answers, with the same items, unit, ties and "
             "link: fit both models to one frame."
         )
-    columns, fewer = (release.design.covariates for release, *_ in (larger, smaller))
     free, left = (
         int(np.rint(np.trace(equations.linear.identity))) for _, equations, _ in (larger, smaller)
     )
-    if not _within(fewer, columns) or free == left:
+    terms = (release.design.covariates for release, *_ in (smaller, larger))
+    if not _within(*terms) or free == left:
         raise ValueError(
             "restricted must leave out terms of the larger model's formula, and have no others: "
             "call compare_lr_test of the larger model with the smaller one."

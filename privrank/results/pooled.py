@@ -26,8 +26,14 @@ from privrank.results.cautions import warned
 from privrank.results.claims import ERRORS, assumed, percent, said
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
-from privrank.results.pooling import Pooled, combine, forms
-from privrank.results.sources import fraction_source, score_source, worth_source
+from privrank.results.pooling import (
+    Pooled,
+    combine,
+    forms,
+    fraction_source,
+    score_source,
+    worth_source,
+)
 from privrank.util.arrays import FloatArray, IntArray, immutable
 
 Survey = Literal["same", "different"]

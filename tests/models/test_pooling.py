@@ -17,7 +17,7 @@ import privrank as pr
 from privrank.hypotheses.tails import simulated
 from privrank.release.archived import archive
 from privrank.results.claims import CLAIMS
-from privrank.results.sources import score_source
+from privrank.results.pooling import score_source
 
 ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)

@@ -11,8 +11,7 @@ import privrank as pr
 from privrank.bradley_terry.estimate import response_covariance, score_covariance
 from privrank.bradley_terry.losses import answer_probabilities
 from privrank.results.claims import CLAIMS
-from privrank.results.pooling import combine
-from privrank.results.sources import Source, fraction_source, score_source, worth_source
+from privrank.results.pooling import Source, combine, fraction_source, score_source, worth_source
 
 ITEMS = ["a", "b", "c", "d"]
 FIRST, SECOND = np.triu_indices(4, 1)

@@ -9,8 +9,7 @@ from scipy.stats import norm
 import privrank as pr
 from privrank.bradley_terry.scoretests import intervals
 from privrank.results.claims import CLAIMS
-from privrank.results.pooling import combine
-from privrank.results.sources import worth_source
+from privrank.results.pooling import combine, worth_source
 
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
