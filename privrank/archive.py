@@ -70,12 +70,10 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
     if "protocol" in record:  # only tallies have this member
         return Tally.from_json(text)
     _check_version(record.get("privrank"))
-    members = record.get("results")
+    members = record.get("results") if isinstance(record.get("results"), list) else []
     settings = record.get("settings", {})
-    pooled: list[Any] = []
-    if members and isinstance(members, list):
-        pooled = [from_json(json.dumps(member), link=link) for member in members]
-    else:
+    pooled: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
+    if not pooled:
         release = Release.verified(record.get("release"), link)
     passed = {"privrank", "check", "results"}
     try:

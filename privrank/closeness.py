@@ -417,8 +417,12 @@ def compare(method: str, sample: Sample) -> Comparison:
             "method='sigmoid' compares two samples of the same size. Use method='auto'."
         )
     # one bit, whose probability depends on the statistic: it has no p-value and no level
-    decision = asz18.closeness_bit(sizes[0], len(sample.items), comparison.sensitivity)
-    return replace(comparison, name="sigmoid bit of chi-square", effect=None, decision=decision)
+    return replace(
+        comparison,
+        name="sigmoid bit of chi-square",
+        effect=None,
+        decision=asz18.closeness_bit(sizes[0], len(sample.items), comparison.sensitivity),
+    )
 
 
 def _known(sample: Sample) -> tuple[str, ...]:

@@ -322,8 +322,11 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
     def loss(order: IntArray) -> float:
         return -float(np.triu(margins[np.ix_(order, order)], 1).sum()) / 2
 
-    starts = map(order_of, (borda(margins), copeland(margins)))
-    best = min((local_search(start, margins) for start in starts), key=loss)
+    best = min(
+        local_search(order_of(borda(margins)), margins),
+        local_search(order_of(copeland(margins)), margins),
+        key=loss,
+    )
     # the loss has cost[ij] / 2 with i before j, and -cost[ij] / 2 with j before i
     offset = float(cost.sum()) / 2
     bound = -float(np.abs(cost).sum()) / 2
@@ -432,14 +435,8 @@ def fit_scores(
 
     # iterate to the limits of double precision, where the method fails or is stopped
     options = {"gtol": 1e-10, "maxiter": _ROUNDS}
-    scores = with_fallback(
-        lambda: (
-            minimize(
-                criterion, start, method="trust-exact", jac=True, hess=hessian, options=options
-            ).x
-        ),
-        lambda: start,
-    )
+    newton = partial(minimize, method="trust-exact", jac=True, hess=hessian, options=options)
+    scores = with_fallback(lambda: newton(criterion, start).x, lambda: start)
     scores = scores if np.isfinite(scores).all() else start
     return np.asarray(scores - scores.mean())
 
@@ -571,5 +568,8 @@ def consensus_of(
         order = local_search(by_score(borda(pairs), tie_break), pairs)
     else:
         order = by_score(borda(pairs) if rule == "Borda" else copeland(pairs), tie_break)
-    least = float(np.triu(np.minimum(pairs, pairs.T), 1).sum())
-    return KemenyOrder(order, weight_against(order, pairs), least)
+    return KemenyOrder(
+        order,
+        score=weight_against(order, pairs),
+        bound=float(np.triu(np.minimum(pairs, pairs.T), 1).sum()),
+    )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,11 +262,8 @@ class RandomReports:
     covariance: FloatArray
     concerned: FloatArray
     pairs: PairVotes | None
-
-    @property
-    def noise_sd(self) -> float:
-        """Zero, because the curator adds no noise to local reports."""
-        return 0.0
+    # the curator adds no noise to local reports
+    noise_sd: ClassVar[float] = 0.0
 
     @property
     def fractions(self) -> FloatArray | None:
@@ -544,13 +541,15 @@ def rank_threshold(
     def uncertain(t: float) -> bool:
         if target == "sample":
             error = np.array([0.5 * step / units])
-            at = np.array([t])
-            tails = difference_tail(distribution, step / units, items, pairs, at, error)
+            tails = difference_tail(distribution, step / units, items, pairs, np.array([t]), error)
             return float(count.sum() * tails[0]) > alpha
-        # means of n units with values d or -d have steps of 2 d / n
-        inner = np.maximum(t - apart / units, 0.0)
         tails = difference_tail(
-            distribution, step / units, items, pairs, inner, apart / math.sqrt(units)
+            distribution,
+            step / units,
+            items,
+            pairs,
+            np.maximum(t - apart / units, 0.0),  # such means have steps of 2 d / n
+            apart / math.sqrt(units),
         )
         # h at the values d^2, made convex: no slope is smaller than the one before
         slopes = np.maximum.accumulate(np.diff(tails) / np.diff(squares))

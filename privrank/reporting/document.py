@@ -115,7 +115,6 @@ def report(
         for name, entry, _ in entries
         if isinstance(entry, Result | PooledResult)
     ]
-    ledgers = [(name, entry) for name, entry, _ in entries if isinstance(entry, Ledger)]
     heads = ("N", "unit", "epsilon", "delta", "noise")
     rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public)
     overview = tables.Table("Results on this page", (), ("result", *heads), rows)
@@ -139,7 +138,10 @@ def report(
             for name, entry, table in entries
             if not isinstance(entry, Ledger)
         ],
-        ledgers=[*ledgers, *([("Ledger", budget)] if budget is not None else [])],
+        ledgers=[
+            *((name, entry) for name, entry, _ in entries if isinstance(entry, Ledger)),
+            *([("Ledger", budget)] if budget is not None else []),
+        ],
         version=__version__,
     )
     try:
@@ -379,9 +381,11 @@ def _tested(result: Any, null: str) -> str:
 def _compared(result: ClosenessResult) -> str:
     """Return what a comparison decides, and after a rejection which differences are clear."""
     sample = result.release.sample
-    null = f"the {sample.kind} of all groups have the same distribution"
-    if sample.paired:
-        null = f"the two {sample.kind} of a respondent are exchangeable"
+    null = (
+        f"the two {sample.kind} of a respondent are exchangeable"
+        if sample.paired
+        else f"the {sample.kind} of all groups have the same distribution"
+    )
     said = _tested(result, null)
     frame = result._details()
     if frame is None or not result.reject or not frame["clear"].any():

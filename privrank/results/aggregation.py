@@ -209,8 +209,9 @@ class AggregationResult(Result):
         milk    0.30    0.40   0.5
         """
         names = self.consensus.index
-        matrix = self._in_order(np.asarray(self._about_pairs().fractions))
-        return pd.DataFrame(matrix, index=names, columns=names.rename("over"))
+        return pd.DataFrame(
+            self._in_order(np.asarray(self._about_pairs().fractions)), names, names.rename("over")
+        )
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the pair fractions, one row per pair, in consensus order.
@@ -514,7 +515,6 @@ class AggregationResult(Result):
         elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
-        ideal = release.plan.method == "exponential mechanism" and release.source != "none"
         share = release.plan.settings.get("score share")
         return tables.laid_out(
             shown,
@@ -537,7 +537,10 @@ class AggregationResult(Result):
                 ),
                 privacy=[
                     *guarantee.sample_privacy(release),
-                    *said("idealised", ideal),
+                    *said(
+                        "idealised",
+                        release.plan.method == "exponential mechanism" and release.source != "none",
+                    ),
                     *said("Kemeny share", details and share is not None, share=share),
                 ],
             ),
@@ -649,8 +652,11 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     unchecked = details and gap == 0 and m > SUBSET_LIMIT and not several
     # the order may contradict a printed majority or Borda scores
     shrunken = rule == "EB-Kemeny"
-    minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
-    minority = minority and (by_score or shrunken)
+    minority = (
+        (by_score or shrunken)
+        and "over_next" in frame
+        and bool((frame["over_next"].iloc[:-1] < 0.5).any())
+    )
     rising = "borda" in frame and bool(np.any(np.diff(frame["borda"]) > 0)) and not minority
     notes += [
         *said("over next", "over_next" in frame),

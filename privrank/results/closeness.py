@@ -108,8 +108,12 @@ class ClosenessResult(Result):
         """
         sample = self.release.sample
         names, sizes = zip(*sample.groups, strict=True)
-        kind = "Int64" if sample.private_labels else "int64"
-        return pd.Series(sizes, index=pd.Index(names, name="group"), name="nobs", dtype=kind)
+        return pd.Series(
+            sizes,
+            index=pd.Index(names, name="group"),
+            name="nobs",
+            dtype="Int64" if sample.private_labels else "int64",
+        )
 
     @property
     def pvalue(self) -> float | None:
@@ -441,12 +445,11 @@ class ClosenessResult(Result):
     def _noise(self, details: bool) -> guarantee.NoiseWords:
         if self.asked.decision is not None:
             return guarantee.NoiseWords("random bit", "", "none, one bit")
-        scale = self.release.plan.number("scale")
         named = "p-value" if self.release.source == "none" else "smoothed p-value"
         return guarantee.NoiseWords(
             "Laplace noise",
             named if details else "",
-            f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
+            f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})",
         )
 
     def _verdict(self) -> list[str]:
@@ -464,8 +467,11 @@ class ClosenessResult(Result):
             return []
         distance = self.asked.distance
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
-        key = "effect" if self.release.source == "none" else "effect, released"
-        notes = said(key, distance=name, epsilon=part.epsilon)
+        notes = said(
+            "effect" if self.release.source == "none" else "effect, released",
+            distance=name,
+            epsilon=part.epsilon,
+        )
         if distance is None:
             return notes
         within = interval_text(*self.conf_int(), least=part.step if distance.exact else 0.0)
@@ -564,13 +570,14 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
     for row in clear.loc[order].head(most).itertuples():
         low, high = sorted((factor * abs(row.lower), factor * abs(row.upper)))
         # a lower mean rank is better
-        statement = STATEMENTS[sample.kind, bool(row.difference > 0)].format(
-            group=f"{column[:1].upper()}{column[1:]} {row.group}",
-            item=row.item,
-            other=row.other if row.other == _REST else f"{column} {row.other}",
-            size=factor * abs(row.difference),
-            low=low,
-            high=high,
+        words.append(
+            STATEMENTS[sample.kind, bool(row.difference > 0)].format(
+                group=f"{column[:1].upper()}{column[1:]} {row.group}",
+                item=row.item,
+                other=row.other if row.other == _REST else f"{column} {row.other}",
+                size=factor * abs(row.difference),
+                low=low,
+                high=high,
+            )
         )
-        words.append(statement)
     return words

@@ -29,12 +29,6 @@ from privrank.util.checks import check_alpha
 # Weights of the coefficients by row, and the constants on the right-hand side.
 Linear = tuple[FloatArray, FloatArray]
 
-
-def score_notes(inference: Inference) -> tables.Notes:
-    """Return notes on tests of contrasts; with many items these are Wald tests."""
-    return tables.Notes(tests=said("score tests", not inference.many))
-
-
 # Number of letters of the name of a contrast that are shown.
 _LONGEST = 60
 
@@ -195,7 +189,7 @@ class ContrastTests(LinearHypotheses):
             self.summary_frame(alpha),
             tables.fit_columns("coef", alpha, coef=tables.Column("coef", "{:z.4f}".format)),
             title="Tests of Contrasts",
-            notes=score_notes(self._inference),
+            notes=tables.Notes(tests=said("score tests", not self._inference.many)),
         )
 
 
@@ -362,19 +356,18 @@ class HypothesisTest(LinearHypotheses):
         >>> print(str(test.summary()).splitlines()[4])
         4 equations      20.13        3    0.003
         """
-        frame = pd.DataFrame(
-            {"statistic": [self.statistic], "df": [self.df], "pvalue": [self.pvalue]},
-            index=[self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
-        )
         return tables.laid_out(
-            frame,
+            pd.DataFrame(
+                {"statistic": self.statistic, "df": self.df, "pvalue": self.pvalue},
+                [self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
+            ),
             {
                 "statistic": tables.Column("statistic", "{:z.2f}".format),
                 "df": tables.Column("df", str),
                 "pvalue": tables.Column("p-value", tables.pvalue_cell),
             },
             title="Test of a Hypothesis",
-            notes=score_notes(self._inference),
+            notes=tables.Notes(tests=said("score tests", not self._inference.many)),
         )
 
 
@@ -389,10 +382,8 @@ def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:
 
 def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
     """Return the equations of a hypothesis as text."""
-    weights, constants = hypothesis
-    return tuple(
-        _contrast_name(*row, names) for row in zip(weights, constants.ravel(), strict=True)
-    )
+    rows = zip(hypothesis[0], hypothesis[1].ravel(), strict=True)
+    return tuple(_contrast_name(weights, constant, names) for weights, constant in rows)
 
 
 Fit = tuple[Release, ScoreEquations, WorthEstimate]

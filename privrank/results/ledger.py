@@ -124,13 +124,12 @@ class Budget(Ledger):
             for line in account.spendings
         ]
         for label, amounts in (("total spent", account.spent), ("remaining", account.left)):
-            ends = zip(totals, (f"{amount:g}" for amount in amounts), strict=True)
-            lines.append({columns[0]: label, **dict(ends)})
+            ends = zip(totals, map("{:g}".format, amounts), strict=True)
+            lines.append({columns[0]: label} | dict(ends))
         columns = list(dict.fromkeys([*columns, *totals]))
         both = account.survey
         pure, rho = account.limits
         composed = account.spent if split else account.composed
-        better = composed != account.spent
         return Table(
             title="Privacy budget",
             header=tuple(header),
@@ -138,7 +137,12 @@ class Budget(Ledger):
             rows=tuple(tuple(line.get(name, "") for name in columns) for line in lines),
             notes=(
                 *said("composition", not split),
-                *said("concentrated", better, epsilon=composed[0], delta=composed[1]),
+                *said(
+                    "concentrated",
+                    composed != account.spent,
+                    epsilon=composed[0],
+                    delta=composed[1],
+                ),
                 *said("two accounts", split, pure=pure, rho=rho, rest=both.rest, delta=both.delta),
                 *said("both accounts", split, epsilon=both.epsilon, delta=both.delta),
             ),

@@ -339,8 +339,7 @@ class PooledResult(Summarised):
         socBurd       0.259      0.196
         culture       0.288      0.214
         """
-        singles = zip(self.by_item.single, self._releases, strict=True)
-        return pd.DataFrame({name: self._part_errors(part, name) for part, name in singles})
+        return pd.concat(map(self._part_errors, self.by_item.single, self._releases), axis=1)
 
     @property
     def _releases(self) -> list[str]:
@@ -543,11 +542,9 @@ class PooledResult(Summarised):
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
     def _cautions(self) -> tuple[str, ...]:
-        warned = [
-            (name, one._warned()) for name, one in zip(self._releases, self.results, strict=True)
-        ]
+        warned = [one._warned() for one in self.results]
         twice = () if self._same else twice_notes(self.results, self.names)
-        return (*tables.joined(warned), *twice)
+        return (*tables.joined([*zip(self._releases, warned, strict=True)]), *twice)
 
     def _table(self, details: bool) -> tables.Table:
         first = self.results[0]
@@ -675,14 +672,13 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     """Return the header of a summary: the data, the guarantee and Q."""
     test = result.test_heterogeneity()
     same = result.survey == "same"
-    count = len(result.results)
-    units = sorted({member.release.survey.unit for member in result.results})
+    releases = [member.release for member in result.results]
+    units = sorted({release.survey.unit for release in releases})
     unit = units[0] if len(units) == 1 else "unit"
-    pooled = f"{count} releases, same survey" if same else f"{count} surveys"
+    pooled = f"{len(releases)} {'releases, same survey' if same else 'surveys'}"
     if result.tau is not None:
         pooled = f"{pooled}, random effects"
     epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
-    sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
     return (
         ("Data:", pooled),
         ("Items:", str(len(result.items))),
@@ -690,7 +686,7 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
         ("Privacy unit:", f"{' or '.join(units)} (replace one)"),
         ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
         ("Delta:", f"{result.delta:g}"),
-        ("Noise:", "; ".join(sources)),
+        ("Noise:", "; ".join(dict.fromkeys(map(guarantee.noise_source, releases)))),
         ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
         *([] if result.tau is None else [("Tau:", f"{result.tau:.3g} between surveys")]),
@@ -732,8 +728,8 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
             weight=weight,
         )
         if details:
-            header = member.summary(details=True).header
-            estimates += [f"{key} {value}." for key, value in header]
+            facts = member.summary(details=True).header
+            estimates += [f"{key} {value}." for key, value in facts]
     return tables.Notes(
         estimates=estimates,
         tests=[

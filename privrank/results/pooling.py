@@ -190,10 +190,10 @@ class _Equations:
     @property
     def parts(self) -> tuple[FloatArray, FloatArray]:
         """Sampling and noise part of the covariance of the pooled value."""
-        noise = _through(self.weights, self.noise).sum(axis=0)
-        if self.same:
-            return _through(self.weights.sum(axis=0), self.sampling[0]), noise
-        return _through(self.weights, self.sampling).sum(axis=0), noise
+        sampling = _through(self.weights, self.sampling).sum(axis=0)
+        if self.same:  # one sampling error
+            sampling = _through(self.weights.sum(axis=0), self.sampling[0])
+        return sampling, _through(self.weights, self.noise).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,8 +226,8 @@ class Pooled:
         """Standard deviation between surveys by number; None for common values."""
         if not self.alone:
             return None
-        whole = np.var([survey.point for survey in self.alone], axis=0, ddof=1).mean()
-        return math.sqrt(max(whole - _mean_variances(self.single).mean(), 0.0))
+        variances = np.var([survey.point for survey in self.alone], axis=0, ddof=1)
+        return math.sqrt(max(variances.mean() - _mean_variances(self.single).mean(), 0.0))
 
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray]:

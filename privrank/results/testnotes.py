@@ -84,11 +84,10 @@ def noise_of(release: Release, details: bool) -> NoiseWords:
         return NoiseWords("", statistic, f"gain {release.plan.number(GAIN):.4g} of a response")
     if part is None:
         return NoiseWords("random bit", statistic, "none, one bit")
-    scale = part.step * part.laplace.scale
     return NoiseWords(
         "discrete Laplace noise",
         statistic,
-        f"{scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})",
+        f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})",
     )
 
 
@@ -101,8 +100,11 @@ def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
     key = "rejected" if result.reject else "not rejected"
     if result.pvalue is None:
         fixed = result.asked.level is not None
-        decided = said(key, level=level, basis="fixed in advance")
-        return [*(decided if fixed else said(f"bit {key}")), *said("decision alone")]
+        return [
+            *said(key, fixed, level=level, basis="fixed in advance"),
+            *said(f"bit {key}", not fixed),
+            *said("decision alone"),
+        ]
     basis = tables.format_pvalue(result.pvalue)
     if error := getattr(result, "pvalue_error", None):
         basis += f", Monte Carlo SE {error:.1g}"
@@ -153,8 +155,12 @@ def power_notes(
     ]
     if isinstance(statistic, RandomBit):
         return (*notes, *said("bit", statistic.level is None))
-    proved = statistic.consistent is not None and not is_beside_null(sample)
-    claimed = proved and attainable and not sample.completed
+    claimed = (
+        attainable
+        and statistic.consistent is not None
+        and not sample.completed
+        and not is_beside_null(sample)
+    )
     return (*notes, *said("consistent, groups" if sample.groups else "consistent", claimed))
 
 
