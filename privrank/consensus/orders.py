@@ -193,6 +193,11 @@ class KemenyOrder:
         """The statements of a release about the order: its gap, and whether two optima exist."""
         return {"gap": self.gap} | ({"optima": 2.0} if self.proven and self.several else {})
 
+    def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
+        """Return the better of this and another order of the same pair matrix."""
+        score = weight_against(order, pairs)
+        return self if score >= self.score else KemenyOrder(order, score, min(self.bound, score))
+
 
 def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
     """Return an order with the smallest total weight against it.
@@ -557,9 +562,7 @@ def consensus_of(
         if best.proven:
             return best
         # integer programming ran out of time: use the better of its order and a local search
-        order = local_search(order_of(scores), shrunk)
-        score = weight_against(order, shrunk)
-        return best if score >= best.score else KemenyOrder(order, score, min(best.bound, score))
+        return best.improved(local_search(order_of(scores), shrunk), shrunk)
     if rule == "Kemeny":
         return kemeny(pairs, time_limit=TIME_LIMIT)
     if rule == "KwikSort":

@@ -599,7 +599,7 @@ class AggregationResult(Result):
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         items = list(self.items)
-        facts: dict[str, Any] = self.consensus.loc[items].add_prefix(RANK_OF).to_dict()
+        facts: dict[Any, Any] = self.consensus.loc[items].add_prefix(RANK_OF).to_dict()
         if SCORE in self.release.parts:
             facts["Kemeny score"] = self.kemeny_score
         if not self._scored:
@@ -640,10 +640,10 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     gap = release.found.get("gap")
     notes = []
     if "borda" in frame:
-        # every separated pair lowers the upper end of one rank set by one rank
-        known = round((m - frame["rank_upper"]).sum())
         notes += said("Borda, sample" if of_sample else "Borda", level=level)
         notes += said("bounds", not of_sample and not release.local)
+        # every separated pair lowers the upper end of one rank set by one rank
+        known = round((m - frame["rank_upper"]).sum())
         notes += said("rank sets", level=level, known=known, pairs=pairs)
     for name, key in _READINGS.items():
         notes += said(key, name in release.plan.settings)

@@ -525,16 +525,21 @@ def _hypotheses_of(sample: Sample) -> list[str]:
     """Return notes on H0, H1 and the groups of a comparison of samples."""
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
     column = sample.group_column
-    notes = said("exchangeable" if sample.paired else "same distribution", kind=sample.kind)
-    notes += said(
-        "compared by column" if column else "compared", column=column, groups=", ".join(listed)
-    )
-    if not is_beside_null(sample):
-        return notes
-    (_, own), (_, behind) = sample.groups
-    return notes + said(
-        "answers behind the null", nobs=sample.nobs, unit=sample.unit, own=own, behind=behind
-    )
+    (_, own), *_, (_, behind) = sample.groups
+    return [
+        *said("exchangeable" if sample.paired else "same distribution", kind=sample.kind),
+        *said(
+            "compared by column" if column else "compared", column=column, groups=", ".join(listed)
+        ),
+        *said(
+            "answers behind the null",
+            is_beside_null(sample),
+            nobs=sample.nobs,
+            unit=sample.unit,
+            own=own,
+            behind=behind,
+        ),
+    ]
 
 
 def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) -> list[str]:
@@ -567,7 +572,8 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
     column = sample.group_column or "group"
     factor = 100.0 if sample.kind == "choices" else 1.0
     words = []
-    for row in clear.loc[order].head(most).itertuples():
+    rows: Any = clear.loc[order].head(most).itertuples()
+    for row in rows:
         low, high = sorted((factor * abs(row.lower), factor * abs(row.upper)))
         # a lower mean rank is better
         words.append(

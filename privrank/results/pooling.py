@@ -366,7 +366,7 @@ class Pooled:
             sampling = ratios * np.array([quadratic(*pair) for pair in pairs])
             return TestPoint(
                 statistics.sum(axis=0),
-                np.column_stack(weights),
+                np.column_stack([*weights]),
                 np.ones(len(t)),
                 np.zeros(len(t)),
                 np.maximum(noises.sum(axis=0), 0.0),
@@ -417,7 +417,8 @@ def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
 
 def forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return the quadratic forms of rows, shape (..., rows, p), in matrices of these shapes."""
-    return np.maximum(np.einsum("...rp,...rpq,...rq->...r", rows, matrices, rows), 0.0)
+    squares = np.einsum("...rp,...rpq,...rq->...r", rows, matrices, rows)
+    return np.asarray(np.maximum(squares, 0.0))
 
 
 def _mean_variances(matrices: FloatArray) -> FloatArray:
