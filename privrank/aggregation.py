@@ -315,7 +315,8 @@ class PrivateRankAggregation:
         """
         check_release(release)
         checks.check_choice("target", target, Target)
-        # every release of this class has an order
+        # pairwise fractions and scores for any method; every release of this class has an order
+        stated = statements_of(release)
         if ORDER not in release.parts:
             raise ValueError(
                 f"release must contain an order and be from PrivateRankAggregation, but it is of "
@@ -326,7 +327,7 @@ class PrivateRankAggregation:
             alpha=checks.check_alpha(alpha),
             target=target,
             places=readonly_copy(release.parts[ORDER].values, np.int64),
-            stated=statements_of(release),
+            stated=stated,
         )
 
     @staticmethod

@@ -513,7 +513,7 @@ class PooledResult(Summarised):
             {
                 "statistic": float(statistics[np.argmin(pvalues)]),
                 "df": df,
-                "pvalue": min(1.0, float(pvalues[np.argmin(pvalues)]) * len(pvalues)),
+                "pvalue": min(1.0, float(pvalues.min()) * len(pvalues)),
                 "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
             },
             name="heterogeneity",
