@@ -115,17 +115,19 @@ class NoisyVotes:
     def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
         """Return the smallest significant score differences if `left` orders may be wrong."""
         m = len(self.scores)
-        gap = rank_threshold(
-            self.noise,
-            self.step,
-            m,
-            self.units,
-            alpha,
-            target,
-            self.fractions is not None,
-            m * (m - 1) - left,
+        return np.full(
+            (m, m),
+            rank_threshold(
+                self.noise,
+                self.step,
+                m,
+                self.units,
+                alpha,
+                target,
+                self.fractions is not None,
+                m * (m - 1) - left,
+            ),
         )
-        return np.full((m, m), gap)
 
 
 @immutable
