@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from run import processor_seconds as seconds
 
 import privrank as pr
-from privrank.consensus.orders import kemeny, kwiksort, weight_against
-from privrank.consensus.rules import consensus_of
+from privrank.consensus.orders import consensus_of, kemeny, kwiksort, weight_against
 from privrank.mechanisms.samples import pair_count_values
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 

@@ -9,8 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from privrank.consensus.intervals import Target
-from privrank.consensus.statements import statements_of
+from privrank.consensus.statements import Target, statements_of
 from privrank.encode.encoded import EncodedSample
 from privrank.encode.frames import check_rows
 from privrank.encode.samples import encode_rankings, ranks_by_name, sample_of_formula
@@ -92,9 +91,9 @@ class PrivateRankAggregation:
     **Statistic.** By default the statistic with the least predicted loss is released; the
     prediction depends on the numbers of items and units, epsilon and delta
     (:mod:`privrank.plans.aggregation`). The first candidate is the counts of all pairs, shrunken to
-    a degree that depends on the noise (:mod:`privrank.consensus.rules`); the consensus is the order
-    with the fewest disagreements (Kemeny's). The second is Borda totals, which need less noise and
-    give an order by mean rank.
+    a degree that depends on the noise (:mod:`privrank.consensus.orders`); the consensus is the
+    order with the fewest disagreements (Kemeny's). The second is Borda totals, which need less
+    noise and give an order by mean rank.
 
     References
     ----------
@@ -282,8 +281,11 @@ class PrivateRankAggregation:
             self._encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
         )
 
-        read = partial(_warned, release, alpha=alpha, target=target)
-        return fit_error_guard(read, release, "PrivateRankAggregation.from_release(error.release)")
+        return fit_error_guard(
+            partial(_warned, release, alpha=alpha, target=target),
+            release,
+            "PrivateRankAggregation.from_release(error.release)",
+        )
 
     @staticmethod
     def from_release(
@@ -470,9 +472,10 @@ def kendall_distance(order: Sequence[str], rankings: object) -> pd.Series[int]:
             f"each item of order. Break ties and complete rankings beforehand with "
             f"privrank.as_rankings."
         )
-    index = rankings.index if isinstance(rankings, pd.DataFrame) else None
     return pd.Series(
-        kendall_to_center(np.ascontiguousarray(ranks), best), index=index, name="distance"
+        kendall_to_center(np.ascontiguousarray(ranks), best),
+        index=rankings.index if isinstance(rankings, pd.DataFrame) else None,
+        name="distance",
     )
 
 

@@ -70,12 +70,10 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
     if "protocol" in record:  # only tallies have this member
         return Tally.from_json(text)
     _check_version(record.get("privrank"))
-    members = record.get("results")
+    members: Any = record.get("results") if isinstance(record.get("results"), list) else []
     settings = record.get("settings", {})
-    pooled: list[Any] = []
-    if members and isinstance(members, list):
-        pooled = [from_json(json.dumps(member), link=link) for member in members]
-    else:
+    pooled: list[Any] = [from_json(json.dumps(member), link=link) for member in members]
+    if not pooled:
         release = Release.verified(record.get("release"), link)
     passed = {"privrank", "check", "results"}
     try:
@@ -94,11 +92,11 @@ def from_json(text: str, *, link: Link | None = None) -> Result | PooledResult |
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError):
         same = False
     if not same:
-        kind = record.get("result")
-        kind = kind if kind in [*_REBUILD, "PooledResult"] else "result"
+        known = record.get("result") in [*_REBUILD, "PooledResult"]
         raise ValueError(
-            f"text must be JSON that to_json() wrote, but this one is no {kind} of its release and "
-            f"settings. Use the text as it was written."
+            f"text must be JSON that to_json() wrote, but this one is no "
+            f"{record['result'] if known else 'result'} of its release and settings. Use the text "
+            f"as it was written."
         )
     return result
 

@@ -356,8 +356,11 @@ class ClosenessTest:
         release = release_comparison(
             self._encoded, comparison, plan, public=public, budget=budget, rng=rng
         )
-        read = partial(self.from_release, release, alpha=alpha)
-        return fit_error_guard(read, release, "ClosenessTest.from_release(error.release)")
+        return fit_error_guard(
+            partial(self.from_release, release, alpha=alpha),
+            release,
+            "ClosenessTest.from_release(error.release)",
+        )
 
     @staticmethod
     def from_release(release: Release, *, alpha: float = 0.05) -> ClosenessResult:
@@ -416,8 +419,12 @@ def compare(method: str, sample: Sample) -> Comparison:
             "method='sigmoid' compares two samples of the same size. Use method='auto'."
         )
     # one bit, whose probability depends on the statistic: it has no p-value and no level
-    decision = asz18.closeness_bit(sizes[0], len(sample.items), comparison.sensitivity)
-    return replace(comparison, name="sigmoid bit of chi-square", effect=None, decision=decision)
+    return replace(
+        comparison,
+        name="sigmoid bit of chi-square",
+        effect=None,
+        decision=asz18.closeness_bit(sizes[0], len(sample.items), comparison.sensitivity),
+    )
 
 
 def _known(sample: Sample) -> tuple[str, ...]:

@@ -159,8 +159,7 @@ def _check_kinds(results: Sequence[Any]) -> None:
         )
     # the released values and public facts identify a release, however it was analysed
     records = [result.release.to_record() for result in results]
-    drawn = {json.dumps([record["parts"], record["design"]]) for record in records}
-    if len(drawn) < len(results):
+    if len({json.dumps([one["parts"], one["design"]]) for one in records}) < len(results):
         raise ValueError(
             "results must be of different releases, but one is given twice. Omit the duplicate, "
             "because its noise would be counted as independent."
@@ -217,11 +216,12 @@ def _check_votes(results: Sequence[Any]) -> None:
             "results must be about a population, but target='sample' is about the respondents of "
             "each survey. Use target='population'."
         )
-    readings = [
-        {name for name in result.release.plan.settings if name.startswith(("ties", "missing"))}
-        for result in results
-    ]
-    if _differ(readings):
+    if _differ(
+        [
+            {name for name in result.release.plan.settings if name.startswith(("ties", "missing"))}
+            for result in results
+        ]
+    ):
         raise ValueError(
             "results must treat ties and missing items alike. Fit all with one missing=."
         )

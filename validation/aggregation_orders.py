@@ -30,8 +30,7 @@ import pandas as pd
 from study import arguments, mean_and_error, replicate, write
 
 import privrank as pr
-from privrank.consensus.orders import by_score, kemeny, pair_matrix, weight_against
-from privrank.consensus.rules import consensus_of
+from privrank.consensus.orders import by_score, consensus_of, kemeny, pair_matrix, weight_against
 from privrank.mechanisms.samples import half_votes, pair_count_values
 from privrank.mechanisms.spend import draw
 from privrank.plans.aggregation import plan_aggregation as plan_of_method

@@ -9,6 +9,12 @@ Kemeny's order minimises the weight of the pair matrix against it. The problem i
 for rankings with some agreement: the majorities then divide the items into small components that
 are ordered separately, by dynamic programming over subsets or by integer programming. The result
 states what is proven about it.
+
+**Shrinkage.** The entries (i, j) and (j, i) of a pair matrix of fractions sum to 1. On a noisy
+matrix Kemeny's order fits the noise, and Borda's order averages over it; but Borda's order is wrong
+if the majorities cannot be represented by scores. The empirical Bayes rule shrinks the matrix
+towards a logit surface, to the degree that noise explains the misfit, which combines the advantages
+of both. It uses the public variance of the noise.
 """
 
 from __future__ import annotations
@@ -17,16 +23,37 @@ import math
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import LinearConstraint, milp
+from scipy.optimize import LinearConstraint, milp, minimize
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
+from scipy.special import expit, logit
 
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import with_fallback
+
+Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
+
+TIME_LIMIT = 10.0
+"""Seconds of integer programming for a fit; the best order found is then used, with its gap."""
+
+LARGEST_SPREAD = 10.0
+MIN_SPREAD = 0.3
+"""Bounds on the standard deviation of the scores under the ridge. The upper bound keeps a saturated
+fit finite; at the lower bound the surface is nearly linear."""
+
+_ERRORS = 2.0
+"""Number of standard errors by which a misfit must exceed 0."""
+
+_ROUNDS = 200
+"""Largest number of Newton steps; ten are typical."""
+
+_REFITS = 3
+"""Number of fits of the surface if variances differ between pairs; each uses the last misfit."""
 
 SUBSET_LIMIT = 14
 """Largest component solved over all its subsets; integer programming is faster for larger ones."""
@@ -47,8 +74,7 @@ def _real(pairs: NDArray[Any]) -> FloatArray:
 
 def margins_of(pairs: NDArray[Any]) -> FloatArray:
     """Return P - P': entry (i, j) is the net weight of i before j, the diagonal 0."""
-    matrix = _real(pairs)
-    return np.asarray(matrix - matrix.T)
+    return np.asarray(_real(pairs) - _real(pairs).T)
 
 
 def weight_against(order: IntArray, pairs: NDArray[Any]) -> float:
@@ -114,8 +140,7 @@ def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:
     from privrank.kernels.search import insertion_search
 
     margins = margins_of(pairs)
-    m = len(margins)
-    tolerance = 2.0**-50 * m * m * float(np.abs(margins).max(initial=0.0))
+    tolerance = 2.0**-50 * margins.size * float(np.abs(margins).max(initial=0.0))
     return insertion_search(np.ascontiguousarray(order, dtype=np.int64), margins, tolerance)
 
 
@@ -124,17 +149,13 @@ def pair_matrix(upper: FloatArray) -> FloatArray:
 
     Entries (j, i) are one minus entries (i, j), and the diagonal is 1/2.
     """
-    table = upper_to_matrix(upper)
-    rest = upper_to_matrix(1.0 - upper)
-    return np.asarray(table + rest.T + np.diag(np.full(len(table), 0.5)))
+    table = upper_to_matrix(upper) + upper_to_matrix(1.0 - upper).T
+    return table + 0.5 * np.eye(len(table))
 
 
 def upper_to_matrix(upper: FloatArray | IntArray) -> FloatArray:
     """Return the matrix with these entries i < j, in the order of the rows, and 0 elsewhere."""
-    m = (1 + round((1 + 8 * len(upper)) ** 0.5)) // 2
-    table = np.zeros((m, m))
-    table[np.triu_indices(m, 1)] = upper
-    return table
+    return np.triu(squareform(np.asarray(upper, dtype=np.float64)))
 
 
 def by_score(scores: FloatArray, tie_break: tuple[int, ...]) -> IntArray:
@@ -244,9 +265,8 @@ def _components(margins: FloatArray) -> list[IntArray]:
     """
     leads = margins >= 0
     _, label = connected_components(csr_array(leads), directed=True, connection="strong")
-    led = leads.sum(axis=1)
     parts = [np.flatnonzero(label == part) for part in np.unique(label)]
-    return sorted(parts, key=lambda members: -int(led[members].max()))
+    return sorted(parts, key=lambda members: -int(leads[members].sum(axis=1).max()))
 
 
 def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
@@ -274,13 +294,11 @@ def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
 
 def _violated(before: FloatArray) -> IntArray:
     """Return the triangles i, j, k, one row each, with x_ij + x_jk + x_ki > 2, worst first."""
-    m = len(before)
     rows = []
     excess = []
-    for i in range(m - 2):
+    for i in range(len(before) - 2):
         # i is the smallest of the three, so each oriented triangle occurs once
-        tail = before[i + 1 :, i + 1 :]
-        over = before[i, i + 1 :, None] + tail + before[i + 1 :, i][None, :] - 2.0
+        over = before[i, i + 1 :, None] + before[i + 1 :, i + 1 :] + before[i + 1 :, i] - 2.0
         np.fill_diagonal(over, 0.0)
         j, k = np.nonzero(over > RESOLUTION)
         rows.append(np.column_stack((np.full(len(j), i), j + i + 1, k + i + 1)))
@@ -309,8 +327,11 @@ def _by_programme(margins: FloatArray, deadline: float) -> tuple[IntArray, float
     def loss(order: IntArray) -> float:
         return -float(np.triu(margins[np.ix_(order, order)], 1).sum()) / 2
 
-    starts = (order_of(borda(margins)), order_of(copeland(margins)))
-    best = min((local_search(start, margins) for start in starts), key=loss)
+    best = min(
+        local_search(order_of(borda(margins)), margins),
+        local_search(order_of(copeland(margins)), margins),
+        key=loss,
+    )
     # the loss has cost[ij] / 2 with i before j, and -cost[ij] / 2 with j before i
     offset = float(cost.sum()) / 2
     bound = -float(np.abs(cost).sum()) / 2
@@ -362,10 +383,196 @@ def _triangles(rows: IntArray, number: IntArray) -> LinearConstraint:
     ends = np.roll(rows, -1, axis=1).ravel()
     up = starts < ends
     column = np.where(up, number[starts, ends], number[ends, starts])
-    sign = np.where(up, 1.0, -1.0)
     line = np.repeat(np.arange(len(rows)), 3)
     # the solver of scipy 1.12 takes 32-bit indices only
     places = (line.astype(np.int32), column.astype(np.int32))
-    matrix = csr_array((sign, places), (len(rows), int(number.max()) + 1))
-    negative = np.bincount(line, ~up, minlength=len(rows))
-    return LinearConstraint(matrix, -np.inf, 2.0 - negative)
+    matrix = csr_array((np.where(up, 1.0, -1.0), places), (len(rows), int(number.max()) + 1))
+    return LinearConstraint(matrix, -np.inf, 2.0 - np.bincount(line, ~up, minlength=len(rows)))
+
+
+def fit_scores(
+    pairs: FloatArray,
+    variance: FloatArray | float,
+    start: FloatArray | None = None,
+    spread: float = LARGEST_SPREAD,
+) -> FloatArray:
+    """Return the scores whose logistic differences fit a pair matrix best.
+
+    Arguments are fractions P, which may lie outside [0, 1], and the positive variance V of the
+    noise in each: a number or a symmetric matrix, infinite for pairs without information. Minimises
+    the sum over i < j of (P[i, j] - F(t_i - t_j))^2 / (2 V[i, j]), with F logistic, plus
+    |t|^2 / (2 spread^2). Returns a stationary point with mean 0.
+
+    Notes
+    -----
+    **Statistic.** The criterion is not convex, so the start is part of the method. By default t_i
+    starts at twice the logit of the mean of P[i, j] over j other than i, weighted by 1 / V[i, j]
+    and clipped to [1 / (2 m), 1 - 1 / (2 m)] (small scores t have mean fractions
+    1/2 + t_i m / (4 (m - 1))). Newton steps in a trust region decrease the criterion from there.
+
+    **Numerics.** The mean of the gradient is the mean for the ridge alone, so t keeps mean 0.
+    """
+    m = len(pairs)
+    weights, unit = _weights(m, variance)
+    ridge = unit / spread**2
+    pairs = np.where(weights > 0, pairs, 0.5)
+    if start is None:
+        share = (weights * pairs).sum(axis=1) / weights.sum(axis=1)
+        start = 2.0 * logit(np.clip(share, 0.5 / m, 1.0 - 0.5 / m))
+    start = start - start.mean()
+
+    def surface(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return residuals from the surface, and its slopes F' = F (1 - F)."""
+        fitted = expit(t[:, None] - t)
+        return fitted - pairs, fitted * (1.0 - fitted)
+
+    def criterion(t: FloatArray) -> tuple[float, FloatArray]:
+        """Return half the criterion, which includes each pair twice, and its gradient."""
+        rest, slope = surface(t)
+        value = float(0.25 * (weights * rest**2).sum() + 0.5 * ridge * (t @ t))
+        return value, np.asarray((weights * slope * rest).sum(axis=1) + ridge * t)
+
+    def hessian(t: FloatArray) -> FloatArray:
+        # F'^2 is the Gauss-Newton curvature; F'' = -F' tanh(difference / 2) gives the other term
+        rest, slope = surface(t)
+        weight = weights * slope * (slope + rest * np.tanh(0.5 * (t - t[:, None])))
+        return np.asarray(np.diag(weight.sum(axis=1) + ridge) - weight)
+
+    # iterate to the limits of double precision, where the method fails or is stopped
+    options = {"gtol": 1e-10, "maxiter": _ROUNDS}
+    newton = partial(minimize, method="trust-exact", jac=True, hess=hessian, options=options)
+    scores = with_fallback(lambda: newton(criterion, start).x, lambda: start)
+    scores = scores if np.isfinite(scores).all() else start
+    return np.asarray(scores - scores.mean())
+
+
+def _weights(items: int, variance: FloatArray | float) -> tuple[FloatArray, float]:
+    """Return weights of pairs that decrease with their variance, and the variance of weight one.
+
+    The weights are 0 on the diagonal and have mean 1 off the diagonal.
+    """
+    precision = np.zeros((items, items)) + 1.0 / np.asarray(variance)
+    unit = items * (items - 1) / (precision.sum() - np.trace(precision))
+    weights = np.ones((items, items)) if np.ndim(variance) == 0 else precision * unit
+    np.fill_diagonal(weights, 0.0)
+    return weights, float(unit)
+
+
+def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArray, float]:
+    """Return starting values of the scores, and the standard deviation of scores about 0.
+
+    Notes
+    -----
+    **Statistic.** The lead of an item is the mean of its fractions minus 1/2, weighted by 1 / V,
+    with noise of variance 1 / sum(1 / V). All leads are multiplied by one shrinkage factor, which
+    makes their mean square equal to its value without that noise, or 0. The score of an item is
+    then 2 logit(1/2 + lead) (:func:`fit_scores`). The standard deviation is the root mean square of
+    the scores, at least 0.3. If noise dominates all leads, the scores are nearly linear in the
+    fractions, as Borda scores are. If the fractions are nearly exact, it makes no difference.
+    """
+    m = len(pairs)
+    precision = np.zeros((m, m)) + 1.0 / np.asarray(variance)
+    np.fill_diagonal(precision, 0.0)
+    total = precision.sum(axis=1)
+    deviation = np.where(precision > 0, pairs - 0.5, 0.0)
+    leads = (precision * deviation).sum(axis=1) / total
+    # the fraction of the leads' mean square that remains after noise of variance 1 / total
+    square = float((leads**2).mean())
+    left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0
+    scores = 2.0 * logit(np.clip(0.5 + math.sqrt(left) * leads, 0.5 / m, 1.0 - 0.5 / m))
+    return scores, min(max(math.sqrt(float((scores**2).mean())), MIN_SPREAD), LARGEST_SPREAD)
+
+
+def shrink(
+    pairs: NDArray[Any],
+    variance: FloatArray | float,
+    start: FloatArray | None = None,
+    spread: float = LARGEST_SPREAD,
+) -> tuple[FloatArray, FloatArray, FloatArray | float]:
+    """Shrink a noisy pair matrix towards the logit surface that fits it, from a start.
+
+    Returns the fractions, the scores of the surface (mean 0), and the weight in [0, 1] of the noisy
+    fractions, a number or one for each pair; the surface has the remaining weight. `variance` is
+    the variance of the noise in each fraction, a number or a symmetric matrix. The number 0 leaves
+    the fractions unchanged; a pair with infinite variance is replaced by the surface. `spread` is
+    the standard deviation of the scores under the ridge of their fit.
+
+    Notes
+    -----
+    **Statistic.** D pairs have finite variance V, and m - 1 scores are fitted to them. With weights
+    w the weighted squares of their residuals from the surface have the expected sum
+    (1 - (m - 1) / D) (sum of w V) + (sum of w) misfit, to first order. The misfit is estimated by
+    the method of moments, minus two standard errors of this estimate under no misfit and normal
+    noise, and at least 0: noise is not misfit. Each fraction is then its posterior mean, assuming
+    that fractions vary about the surface with this variance: trust = misfit / (misfit + V). If
+    variances differ, w is first 1 and then 1 / (V + misfit), and the surface is fitted again. With
+    weights 1 / V a few precisely known pairs would determine the surface and hide the misfit.
+    """
+    matrix = np.array(pairs, dtype=np.float64)
+    np.fill_diagonal(matrix, 0.5)
+    m = len(matrix)
+    if np.ndim(variance) == 0 and variance == 0:
+        # the scores are only reported: every small variance gives the same fit
+        return matrix, fit_scores(matrix, 1e-6, start), 1.0
+    table = np.zeros((m, m)) + variance
+    known = np.isfinite(table) & ~np.eye(m, dtype=np.bool_)
+    # D pairs, each included twice: m - 1 scores leave the fraction 1 - (m - 1) / D
+    free = 1.0 - 2.0 * (m - 1) / float(known.sum())
+    alike = np.where(known, table[known].mean(), np.inf)
+    about, rounds = (variance, 1) if np.ndim(variance) == 0 else (alike, _REFITS)
+    for _ in range(rounds):
+        scores = fit_scores(matrix, about, start, spread)
+        surface = expit(scores[:, None] - scores)
+        rest = np.where(known, matrix - surface, 0.0)
+        weights, _ = _weights(m, about)
+        noise = weights[known] * table[known]
+        excess = float(weights[known] @ rest[known] ** 2) - free * float(noise.sum())
+        # each pair is included twice; a square of normal noise has variance twice its mean squared
+        excess -= _ERRORS * math.sqrt(max(free, 0.0) * 4.0 * float(noise @ noise))
+        misfit = max(0.0, excess / float(weights.sum()))
+        about = table + misfit
+    trust = misfit / (misfit + variance)
+    return surface + trust * rest, scores, trust
+
+
+def consensus_of(
+    rule: Rule,
+    pairs: FloatArray,
+    variance: FloatArray | float,
+    tie_break: tuple[int, ...],
+    start: FloatArray | None = None,
+) -> KemenyOrder:
+    """Return the order that a rule computes from a matrix of fractions.
+
+    Arguments are fractions, the variance of the noise in each, and a uniform permutation of the
+    items. The permutation gives the pivots of KwikSort, the order of equal scores and the start of
+    local search. `start` gives starting values for the scores of EB-Kemeny. A rule without
+    optimisation has the trivial bound: each pair at its smaller weight.
+
+    **Statistic.** "EB-Kemeny" is Kemeny's order of the shrunken fractions. Without a start, the
+    scores have the standard deviation of :func:`prior_of`. If integer programming runs out of time,
+    the result is the better of its order and a local search from the order of the scores.
+    """
+    if rule == "EB-Kemeny":
+        spread = LARGEST_SPREAD
+        if start is None and np.any(variance):
+            start, spread = prior_of(pairs, variance)
+        shrunk, scores, _ = shrink(pairs, variance, start, spread)
+        best = kemeny(shrunk, time_limit=TIME_LIMIT)
+        if best.proven:
+            return best
+        # integer programming ran out of time: use the better of its order and a local search
+        return best.improved(local_search(order_of(scores), shrunk), shrunk)
+    if rule == "Kemeny":
+        return kemeny(pairs, time_limit=TIME_LIMIT)
+    if rule == "KwikSort":
+        order = kwiksort(pairs, np.array(tie_break, dtype=np.int64))
+    elif rule == "local search":
+        order = local_search(by_score(borda(pairs), tie_break), pairs)
+    else:
+        order = by_score(borda(pairs) if rule == "Borda" else copeland(pairs), tie_break)
+    return KemenyOrder(
+        order,
+        score=weight_against(order, pairs),
+        bound=float(np.triu(np.minimum(pairs, pairs.T), 1).sum()),
+    )

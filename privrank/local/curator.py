@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.consensus.rules import consensus_of
+from privrank.consensus.orders import consensus_of
 from privrank.consensus.statements import PairVotes, statements_of
 from privrank.local.kinds import AdaptiveKwikSort, protocol_from_json
 from privrank.local.protocols import check_generator, check_kind, check_rankings, pair_place
@@ -345,7 +345,7 @@ class Curator:
         the wrong side stays there. This method instead uses all answers together. The fractions of
         the pairs that were asked, with variance 1 / (4 gain^2 answers), are shrunken towards
         scores, which are searched starting from the order of the sort. Kemeny's order of the result
-        is returned (:func:`privrank.consensus.rules.consensus_of`). The scores determine the
+        is returned (:func:`privrank.consensus.orders.consensus_of`). The scores determine the
         fractions of pairs that were not asked. The loss is smaller than for the sort, about half if
         the loss of the sort is small.
 

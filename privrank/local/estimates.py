@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from privrank.bradley_terry.paircounts import check_connected
-from privrank.consensus.orders import by_score
-from privrank.consensus.rules import Rule, consensus_of, shrink
+from privrank.consensus.orders import Rule, by_score, consensus_of, shrink
 from privrank.consensus.statements import PairVotes
 from privrank.local.kinds import (
     SCALE,

@@ -18,8 +18,7 @@ from typing import cast
 
 import numpy as np
 
-from privrank.consensus.orders import by_score, pair_matrix
-from privrank.consensus.rules import Rule, consensus_of
+from privrank.consensus.orders import Rule, by_score, consensus_of, pair_matrix
 from privrank.encode.encoded import EncodedGroups, EncodedSample, SampleBlock
 from privrank.encode.rankingforms import complete_ranks
 from privrank.hypotheses.nulls import NullModel, RandomBit, Statistic

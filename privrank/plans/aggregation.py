@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from privrank.consensus.rules import Rule
+from privrank.consensus.orders import Rule
 from privrank.hypotheses.tails import difference_variance
 from privrank.privacy.accounting import (
     gaussian_scale,

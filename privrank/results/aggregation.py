@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from privrank.consensus.intervals import Target, score_interval
 from privrank.consensus.orders import SUBSET_LIMIT, copeland
-from privrank.consensus.statements import Statements
+from privrank.consensus.statements import Statements, Target, score_interval
 from privrank.hypotheses.interval import dominant_set, rank_sets
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
-from privrank.release.release import Release, ReleasedPart
+from privrank.release.release import Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
 from privrank.results.cautions import warned
@@ -209,9 +208,10 @@ class AggregationResult(Result):
         coffee  0.38    0.50   0.6
         milk    0.30    0.40   0.5
         """
-        matrix = self._in_order(np.asarray(self._about_pairs().fractions))
         names = self.consensus.index
-        return pd.DataFrame(matrix, index=names, columns=names.rename("over"))
+        return pd.DataFrame(
+            self._in_order(np.asarray(self._about_pairs().fractions)), names, names.rename("over")
+        )
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the pair fractions, one row per pair, in consensus order.
@@ -326,7 +326,7 @@ class AggregationResult(Result):
         number of items significantly before it, and ends at m minus the number significantly after
         it. Significance is decided by step-down tests
         (:func:`privrank.hypotheses.interval.rank_sets`). The sets are simultaneous for any
-        distribution of rankings (:func:`privrank.consensus.intervals.rank_threshold`).
+        distribution of rankings (:func:`privrank.consensus.statements.rank_threshold`).
 
         In the local model the coverage is approximate, by Student's t for sums over local reports
         (:class:`privrank.consensus.statements.RandomReports`). If no respondent was asked about
@@ -406,9 +406,8 @@ class AggregationResult(Result):
         coffee   0.98   0.88   1.08
         milk     0.70   0.61   0.80
         """
-        level = self._level(alpha)
         stated = self._scores()
-        low, high = stated.score_bounds(level, self.target)
+        low, high = stated.score_bounds(self._level(alpha), self.target)
         return pd.DataFrame(
             {
                 "score": stated.scores,
@@ -419,15 +418,6 @@ class AggregationResult(Result):
             },
             index=pd.Index(self.items, name="item"),
         ).loc[self.consensus.index]
-
-    def _score(self) -> ReleasedPart:
-        part = self.release.parts.get(SCORE)
-        if part is None:
-            raise ValueError(
-                "the Kemeny score was not released: fit with score_share=0.1, where one is trusted "
-                "with the rankings."
-            )
-        return part
 
     @property
     def kemeny_score(self) -> float:
@@ -442,7 +432,12 @@ class AggregationResult(Result):
         >>> round(result.kemeny_score, 2)
         1.07
         """
-        part = self._score()
+        part = self.release.parts.get(SCORE)
+        if part is None:
+            raise ValueError(
+                "the Kemeny score was not released: fit with score_share=0.1, where one is trusted "
+                "with the rankings."
+            )
         return float(part.values[0]) * part.step / self.nobs
 
     def score_conf_int(self, alpha: float | None = None) -> tuple[float, float]:
@@ -464,11 +459,12 @@ class AggregationResult(Result):
         (0.81, 1.34)
         """
         level = self._level(alpha)
-        part = self._score()
+        score = self.kemeny_score
+        part = self.release.parts[SCORE]
         assert isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian)
         noise = half_width(part.distribution, level) * part.step / self.nobs
         largest = float(math.comb(len(self.items), 2))
-        low, high = score_interval(self.kemeny_score, noise, largest, self.nobs, level, self.target)
+        low, high = score_interval(score, noise, largest, self.nobs, level, self.target)
         return float(low), float(high)
 
     def to_frame(self) -> pd.DataFrame:
@@ -501,7 +497,12 @@ class AggregationResult(Result):
         return self._cautioned(frame)
 
     def _warned(self) -> list[str]:
-        return _order_cautions(self.release)
+        unplaced = self.release.plan.settings.get(UNPLACED)
+        return [
+            *(f"Warning: {caution}" for caution in cautions(self.release)),
+            *warned("unfinished sort", unplaced, unplaced=unplaced),
+            *guarantee.delta_notes(self.release),
+        ]
 
     def _table(self, details: bool) -> tables.Table:
         release = self.release
@@ -514,17 +515,17 @@ class AggregationResult(Result):
         elif gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
-        columns = {
-            "rank": tables.Column("rank", str),
-            "borda": tables.Column("Borda"),
-            "std_err": tables.Column("std err"),
-            **tables.interval_columns(self.alpha),
-            "ranks": tables.Column("rank set", str),
-            "over_next": tables.Column("P(before next)"),
-        }
+        share = release.plan.settings.get("score share")
         return tables.laid_out(
             shown,
-            columns,
+            {
+                "rank": tables.Column("rank", str),
+                "borda": tables.Column("Borda"),
+                "std_err": tables.Column("std err"),
+                **tables.interval_columns(self.alpha),
+                "ranks": tables.Column("rank set", str),
+                "over_next": tables.Column("P(before next)"),
+            },
             title=guarantee.title("Rank Aggregation", release),
             header=guarantee.header(
                 release, ("Consensus:", rule), noise=_noise(self, details), details=details
@@ -534,7 +535,14 @@ class AggregationResult(Result):
                 assumptions=assumed(
                     ["sample"] if self.target == "sample" else guarantee.assumptions(release)
                 ),
-                privacy=_privacy_notes(release, details),
+                privacy=[
+                    *guarantee.sample_privacy(release),
+                    *said(
+                        "idealised",
+                        release.plan.method == "exponential mechanism" and release.source != "none",
+                    ),
+                    *said("Kemeny share", details and share is not None, share=share),
+                ],
             ),
             cautions=self._cautions(),
         )
@@ -590,89 +598,87 @@ class AggregationResult(Result):
         return {"order": list(self.order)}
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
-        ranks = self.consensus.loc[list(self.items)]
-        params = errors = pd.Series(np.empty(0))
-        if self._scored:
-            frame = self.borda().loc[list(self.items)]
-            params = frame["score"].rename("Borda score")
-            errors = frame["std_err"]
-        facts: dict[str, Any] = {f"{RANK_OF}{item}": rank for item, rank in ranks.items()}
+        items = list(self.items)
+        facts: dict[Any, Any] = self.consensus.loc[items].add_prefix(RANK_OF).to_dict()
         if SCORE in self.release.parts:
             facts["Kemeny score"] = self.kemeny_score
-        return params, errors, facts
+        if not self._scored:
+            return pd.Series(np.empty(0)), pd.Series(np.empty(0)), facts
+        frame = self.borda().loc[items]
+        return frame["score"].rename("Borda score"), frame["std_err"], facts
 
 
 def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
     """Return the noise, its statistic and its scale in words."""
     release = result.release
-    parts = result.release.parts
+    parts = release.parts
     if release.local:
-        gain = release.plan.number("gain")
-        return guarantee.NoiseWords("", release.mechanism, f"gain {gain:.4g}")
+        return guarantee.NoiseWords(
+            "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
+        )
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        statistic = release.mechanism if details else ""
-        return guarantee.NoiseWords(release.plan.method, statistic, "none, an order")
+        return guarantee.NoiseWords(
+            release.plan.method, release.mechanism if details else "", "none, an order"
+        )
     exact, shown, unit = _STATISTICS[name]
-    scale = math.sqrt(parts[name].noise_variance) / result.nobs
     return guarantee.NoiseWords(
         guarantee.noise_name(parts[name], details),
         exact if details else shown,
-        f"sd {scale:.4g} per {unit}",
+        f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}",
     )
 
 
 def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: bool) -> list[str]:
     """Return notes on scores, rank sets, fractions and the consensus order."""
     release = result.release
+    rule = release.plan.method
     m = len(frame)
     pairs = m * (m - 1) // 2
     level = percent(1.0 - result.alpha)
     of_sample = result.target == "sample"
-    settings = release.plan.settings
+    gap = release.found.get("gap")
     notes = []
     if "borda" in frame:
-        # every separated pair lowers the upper end of one rank set by one rank
-        known = round((m - frame["rank_upper"]).sum())
         notes += said("Borda, sample" if of_sample else "Borda", level=level)
         notes += said("bounds", not of_sample and not release.local)
+        # every separated pair lowers the upper end of one rank set by one rank
+        known = round((m - frame["rank_upper"]).sum())
         notes += said("rank sets", level=level, known=known, pairs=pairs)
     for name, key in _READINGS.items():
-        notes += said(key, name in settings)
+        notes += said(key, name in release.plan.settings)
+    by_score = rule in ("Borda", "Copeland")
+    several = "optima" in release.found
+    unchecked = details and gap == 0 and m > SUBSET_LIMIT and not several
+    # the order may contradict a printed majority or Borda scores
+    shrunken = rule == "EB-Kemeny"
+    minority = (
+        (by_score or shrunken)
+        and "over_next" in frame
+        and bool((frame["over_next"].iloc[:-1] < 0.5).any())
+    )
+    rising = "borda" in frame and bool(np.any(np.diff(frame["borda"]) > 0)) and not minority
     notes += [
         *said("over next", "over_next" in frame),
-        *_tied(release, frame, details),
-        *_contradiction(frame, release.plan.method),
+        *guarantee.tie_notes(frame["rank"], "equal estimates, order" if by_score else ""),
+        *said("not unique", several),
+        *said("not checked unique", unchecked),
+        *said("minorities, shrunken" if shrunken else "minorities", minority, rule=rule),
+        *said("majorities", rising and rule in ("Kemeny", "EB-Kemeny")),
         *(_local_notes(release) if release.local else []),
         *said("pairs unsaid", TOTALS in release.parts),
     ]
     if SCORE in release.parts:
         low, high = result.score_conf_int()
-        score = result.kemeny_score
-        notes += said("Kemeny score", score=score, pairs=pairs, level=level, low=low, high=high)
-    gap = release.found.get("gap", 0.0)
+        notes += said(
+            "Kemeny score",
+            score=result.kemeny_score,
+            pairs=pairs,
+            level=level,
+            low=low,
+            high=high,
+        )
     return notes + said("better order", gap, gap=gap)
-
-
-def _privacy_notes(release: Release, details: bool) -> list[str]:
-    """Return notes on the guarantee and, in details, on the Kemeny score's share."""
-    ideal = release.plan.method == "exponential mechanism" and release.source != "none"
-    share = release.plan.settings.get("score share")
-    return [
-        *guarantee.sample_privacy(release),
-        *said("idealised", ideal),
-        *said("Kemeny share", details and share is not None, share=share),
-    ]
-
-
-def _order_cautions(release: Release) -> list[str]:
-    """Return warnings about the order and about the guarantee."""
-    unplaced = release.plan.settings.get(UNPLACED)
-    return [
-        *(f"Warning: {caution}" for caution in cautions(release)),
-        *warned("unfinished sort", unplaced, unplaced=unplaced),
-        *guarantee.delta_notes(release),
-    ]
 
 
 def _local_notes(release: Release) -> list[str]:
@@ -684,22 +690,3 @@ def _local_notes(release: Release) -> list[str]:
     unasked = int((counts == 0).sum())
     key = "unasked pairs, scored" if SCORES in release.parts else "unasked pairs"
     return notes + said(key, unasked, unasked=unasked, pairs=len(counts))
-
-
-def _tied(release: Release, frame: pd.DataFrame, details: bool) -> list[str]:
-    """Return notes on tied items and on the uniqueness of the optimum."""
-    by_score = release.plan.method in ("Borda", "Copeland")
-    notes = guarantee.tie_notes(frame["rank"], "equal estimates, order" if by_score else "")
-    if "optima" in release.found:
-        return notes + said("not unique")
-    unchecked = details and release.found.get("gap") == 0 and len(frame) > SUBSET_LIMIT
-    return notes + said("not checked unique", unchecked)
-
-
-def _contradiction(frame: pd.DataFrame, rule: str) -> list[str]:
-    """Return a note if the order contradicts a printed majority or Borda scores."""
-    minority = "over_next" in frame and bool((frame["over_next"].iloc[:-1] < 0.5).any())
-    if minority and rule in ("Borda", "Copeland", "EB-Kemeny"):
-        return said("minorities, shrunken" if rule == "EB-Kemeny" else "minorities", rule=rule)
-    falling = "borda" not in frame or not np.any(np.diff(frame["borda"]) > 0)
-    return said("majorities", rule in ("Kemeny", "EB-Kemeny") and not falling)

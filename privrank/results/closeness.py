@@ -21,7 +21,7 @@ from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.release import Release, ReleasedPart
+from privrank.release.release import Release
 from privrank.release.survey import Plan, Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
@@ -42,10 +42,6 @@ _REST = "the others"
 
 # Maximum number of clear differences that a summary lists.
 _MAX_WORDS = 4
-
-
-def _limit_cell(value: float) -> str:
-    return ">0" if 0 < value < 5e-5 else f"{value:.4f}"
 
 
 @immutable
@@ -95,8 +91,11 @@ class ClosenessResult(Result):
 
     def _shape(self) -> tuple[str, ...]:
         shown = () if self.pvalue is None else (tables.format_pvalue(self.pvalue),)
-        groups = f"{len(self.release.sample.groups)} groups"
-        return groups, *super(ClosenessResult, self)._shape(), *shown
+        return (
+            f"{len(self.release.sample.groups)} groups",
+            *super(ClosenessResult, self)._shape(),
+            *shown,
+        )
 
     @property
     def groups(self) -> pd.Series[int]:
@@ -109,8 +108,12 @@ class ClosenessResult(Result):
         """
         sample = self.release.sample
         names, sizes = zip(*sample.groups, strict=True)
-        kind = "Int64" if sample.private_labels else "int64"
-        return pd.Series(sizes, index=pd.Index(names, name="group"), name="nobs", dtype=kind)
+        return pd.Series(
+            sizes,
+            index=pd.Index(names, name="group"),
+            name="nobs",
+            dtype="Int64" if sample.private_labels else "int64",
+        )
 
     @property
     def pvalue(self) -> float | None:
@@ -138,13 +141,9 @@ class ClosenessResult(Result):
         return bool(self.release.parts[DECISION].values[0])
 
     @property
-    def _effect(self) -> ReleasedPart | None:
-        return self.release.parts.get(STATISTIC)
-
-    @property
     def _numbers_released(self) -> tuple[float, float | None]:
         """The noisy distance and the number released with it, in their own unit."""
-        part = self._effect
+        part = self.release.parts.get(STATISTIC)
         if part is None:
             raise ValueError(
                 "no effect was released: fit two groups with effect_epsilon=... for a distance "
@@ -167,7 +166,7 @@ class ClosenessResult(Result):
         >>> round(result.effect, 2)
         0.34
         """
-        return None if self._effect is None else max(self._numbers_released[0], 0.0)
+        return max(self._numbers_released[0], 0.0) if STATISTIC in self.release.parts else None
 
     @property
     def corrected_effect(self) -> float | None:
@@ -184,7 +183,7 @@ class ClosenessResult(Result):
         >>> round(result.corrected_effect, 2)
         0.34
         """
-        if self._effect is None or self.asked.distance is None:
+        if STATISTIC not in self.release.parts or self.asked.distance is None:
             return None
         noisy, second = self._numbers_released
         return None if second is None else self.asked.distance.corrected(noisy, second)
@@ -216,26 +215,23 @@ class ClosenessResult(Result):
         (0.18, 0.47)
         """
         noisy, second = self._numbers_released
+        part = self.release.parts[STATISTIC]
         distance = self.asked.distance
-        part = self._effect
-        assert part is not None
         if distance is None:
             raise ValueError(
                 "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
         level = self._level(alpha)
-        pvalue = self.pvalue
-        assert pvalue is not None  # no distance is released with a bit
+        assert self.pvalue is not None  # no distance is released with a bit
         # the second number bounds the contribution of sampling, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
             second = None
         low, high = distance.ends(noisy, second, part.laplace.scale * part.step, level)
         # released numbers are rounded down to a lattice
-        low = max(low - part.step, 0.0)
-        high = min(high + part.step, distance.diameter)
+        interval = max(low - part.step, 0.0), min(high + part.step, distance.diameter)
         if distance.exact:
-            return zero_rule((low, high), rejected=pvalue <= level, step=part.step)
-        return low, max(low, high)
+            return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
+        return interval[0], max(interval)
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
         """Return the smallest difference that this design detects, by simulation.
@@ -270,19 +266,14 @@ class ClosenessResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        if self.release.sample.private_labels or self.release.sample.paired:
+        sample = self.release.sample
+        if sample.private_labels or sample.paired:
             raise ValueError(
                 "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
                 "with sizes, or pairs, of your own."
             )
-        sample = self.release.sample
         reject = self.simulation(self.asked, self.release.plan, sample, self.alpha)
         return detectable_between(reject, sample, self.alpha, power, replicates)
-
-    @cached_result
-    def _interval(self) -> tuple[float, float] | None:
-        known = self._effect is not None and self.asked.distance is not None
-        return self.conf_int() if known else None
 
     def details(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the differences by item or category, with simultaneous intervals.
@@ -323,7 +314,35 @@ class ClosenessResult(Result):
             raise ValueError(
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
-        return _detail_frame(self.release, self._level(alpha))
+        sample = self.release.sample
+        items = list(sample.items)
+        # differences are of shares for choices and of mean ranks for rankings
+        # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
+        largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
+        parts = [self.release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+        distribution = parts[0].distribution
+        step = parts[0].step / largest
+        assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
+        totals = np.array([part.values for part in parts]) * step
+        sizes = np.array(sample.sizes, dtype=np.float64)
+        compared = contrasts(len(sizes))
+        difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
+        # differences of mean scores are between -1 and 1, so limits are clipped
+        widths = half_widths(totals, sizes, distribution, step, self._level(alpha))
+        low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
+        names = [name for name, _ in sample.groups]
+        others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
+        return pd.DataFrame(
+            {
+                "item": items * len(compared),
+                "group": np.repeat([names[contrast.first[0]] for contrast in compared], len(items)),
+                "other": np.repeat(others, len(items)),
+                "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
+                "lower": largest * low.ravel(),
+                "upper": largest * high.ravel(),
+                "clear": ((low > 0) | (high < 0)).ravel(),
+            }
+        )
 
     @cached_result
     def _details(self) -> pd.DataFrame | None:
@@ -356,16 +375,16 @@ class ClosenessResult(Result):
         test
         ClosenessTest, total variation distance   0.005    True    0.34      2
         """
-        low, high = self._interval() or (None, None)
+        known = STATISTIC in self.release.parts and self.asked.distance is not None
+        low, high = self.conf_int() if known else (None, None)
         details = self._details()
-        clear = None if details is None else int(details["clear"].sum())
         return self._row(
             f"ClosenessTest, {self.asked.name}",
             ("pvalue", "reject", "effect"),
             corrected=self.corrected_effect,
             lower=low,
             upper=high,
-            clear=clear,
+            clear=None if details is None else int(details["clear"].sum()),
         )
 
     def _table(self, details: bool) -> tables.Table:
@@ -377,27 +396,29 @@ class ClosenessResult(Result):
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
-        arithmetic = self.pvalue is not None and release.source != "none"
-        columns = {
-            "pvalue": tables.Column("p-value", tables.pvalue_cell),
-            "reject": DECISIONS,
-            "effect": tables.Column("effect", "{:z.4f}".format),
-            "corrected": tables.Column("corrected", "{:z.4f}".format),
-            **tables.interval_columns(self.alpha, _limit_cell),
-        }
-        level = "none stated" if self.pvalue is None else f"{self.alpha:g}"
         return tables.laid_out(
             self.to_frame()
             .dropna(axis="columns")
             .assign(pvalue=self.pvalue)
             .set_axis([self.asked.name]),
-            columns,
+            {
+                "pvalue": tables.Column("p-value", tables.pvalue_cell),
+                "reject": DECISIONS,
+                "effect": tables.Column("effect", "{:z.4f}".format),
+                "corrected": tables.Column("corrected", "{:z.4f}".format),
+                **tables.interval_columns(
+                    self.alpha, lambda value: ">0" if 0 < value < 5e-5 else f"{value:.4f}"
+                ),
+            },
             title=guarantee.title("Test of Closeness", release),
             header=guarantee.header(
                 release,
                 ("Groups:", str(len(sample.groups))),
                 ("Permutations:", f"{permutations:,.0f}"),
-                ("Significance level:", level),
+                (
+                    "Significance level:",
+                    "none stated" if self.pvalue is None else f"{self.alpha:g}",
+                ),
                 noise=self._noise(details),
                 details=details,
             ),
@@ -415,7 +436,7 @@ class ClosenessResult(Result):
                 assumptions=assumed(guarantee.assumptions(release)),
                 privacy=[
                     *guarantee.sample_privacy(release),
-                    *said("idealised step", arithmetic),
+                    *said("idealised step", self.pvalue is not None and release.source != "none"),
                 ],
             ),
             cautions=self._cautions(),
@@ -424,13 +445,11 @@ class ClosenessResult(Result):
     def _noise(self, details: bool) -> guarantee.NoiseWords:
         if self.asked.decision is not None:
             return guarantee.NoiseWords("random bit", "", "none, one bit")
-        scale = self.release.plan.number("scale")
-        private = self.release.source != "none"
-        named = "smoothed p-value" if private else "p-value"
+        named = "p-value" if self.release.source == "none" else "smoothed p-value"
         return guarantee.NoiseWords(
             "Laplace noise",
             named if details else "",
-            f"{scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
+            f"{self.release.plan.number('scale'):.4g} (sensitivity {self.asked.sensitivity:.4g})",
         )
 
     def _verdict(self) -> list[str]:
@@ -443,21 +462,22 @@ class ClosenessResult(Result):
 
     def _effect_notes(self) -> list[str]:
         """Return notes on the released effect and its interval."""
-        part = self._effect
-        distance = self.asked.distance
-        interval = self._interval()
+        part = self.release.parts.get(STATISTIC)
         if part is None:
             return []
+        distance = self.asked.distance
         name = "chi-square statistic" if distance is None else DISTANCES[self.asked.statistic]
-        key = "effect" if self.release.source == "none" else "effect, released"
-        notes = said(key, distance=name, epsilon=part.epsilon)
-        if interval is None or distance is None:
+        notes = said(
+            "effect" if self.release.source == "none" else "effect, released",
+            distance=name,
+            epsilon=part.epsilon,
+        )
+        if distance is None:
             return notes
-        within = interval_text(*interval, least=part.step if distance.exact else 0.0)
-        level = percent(1.0 - self.alpha)
+        within = interval_text(*self.conf_int(), least=part.step if distance.exact else 0.0)
         return [
             *notes,
-            *said("interval of the effect", level=level, interval=within),
+            *said("interval of the effect", level=percent(1.0 - self.alpha), interval=within),
             *said("exact interval", distance.exact),
         ]
 
@@ -475,9 +495,8 @@ class ClosenessResult(Result):
         'Distance between groups (epsilon = 3 per row)'
         """
         low, high = self.conf_int()
-        numbers = {"effect": self.effect, "lower": low, "upper": high}
         return plots.effect(
-            pd.DataFrame(numbers, [""]),
+            pd.DataFrame({"effect": self.effect, "lower": low, "upper": high}, [""]),
             f"{self.asked.name} ({100 * (1 - self.alpha):g}% interval)",
             f"Distance between groups ({guarantee.caption(self.release)})",
             seeded=self.release.source == "seeded",
@@ -502,61 +521,25 @@ class ClosenessResult(Result):
         }
 
 
-def _detail_frame(release: Release, alpha: float) -> pd.DataFrame:
-    """Return all comparisons by item, with simultaneous 1 - alpha intervals.
-
-    The comparisons are differences of shares for choices and of mean ranks for rankings.
-    """
-    sample = release.sample
-    items = list(sample.items)
-    # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
-    largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
-    parts = [release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
-    distribution = parts[0].distribution
-    step = parts[0].step / largest
-    assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
-    totals = np.array([part.values for part in parts]) * step
-    sizes = np.array(sample.sizes, dtype=np.float64)
-    compared = contrasts(len(sizes))
-    difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
-    # differences of mean scores are between -1 and 1, so limits are clipped
-    widths = half_widths(totals, sizes, distribution, step, alpha)
-    low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
-    names = [name for name, _ in sample.groups]
-    others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
-    return pd.DataFrame(
-        {
-            "item": items * len(compared),
-            "group": np.repeat([names[contrast.first[0]] for contrast in compared], len(items)),
-            "other": np.repeat(others, len(items)),
-            "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
-            "lower": largest * low.ravel(),
-            "upper": largest * high.ravel(),
-            "clear": ((low > 0) | (high < 0)).ravel(),
-        }
-    )
-
-
-def null_words(sample: Sample) -> str:
-    """Return the null hypothesis of a comparison of samples in words."""
-    if sample.paired:
-        return f"the two {sample.kind} of a respondent are exchangeable"
-    return f"the {sample.kind} of all groups have the same distribution"
-
-
 def _hypotheses_of(sample: Sample) -> list[str]:
     """Return notes on H0, H1 and the groups of a comparison of samples."""
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
     column = sample.group_column
-    notes = said("exchangeable" if sample.paired else "same distribution", kind=sample.kind)
-    key = "compared by column" if column else "compared"
-    notes += said(key, column=column, groups=", ".join(listed))
-    if not is_beside_null(sample):
-        return notes
-    (_, own), (_, behind) = sample.groups
-    return notes + said(
-        "answers behind the null", nobs=sample.nobs, unit=sample.unit, own=own, behind=behind
-    )
+    (_, own), *_, (_, behind) = sample.groups
+    return [
+        *said("exchangeable" if sample.paired else "same distribution", kind=sample.kind),
+        *said(
+            "compared by column" if column else "compared", column=column, groups=", ".join(listed)
+        ),
+        *said(
+            "answers behind the null",
+            is_beside_null(sample),
+            nobs=sample.nobs,
+            unit=sample.unit,
+            own=own,
+            behind=behind,
+        ),
+    ]
 
 
 def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) -> list[str]:
@@ -586,19 +569,21 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
     # the clearest first: the largest relative to the half width of its interval
     half = 0.5 * (clear["upper"] - clear["lower"])
     order = (clear["difference"].abs() / half).sort_values(ascending=False, kind="stable").index
-    rows = clear.loc[order].head(most).itertuples()
-    return [_statement(row, sample.group_column or "group", sample.kind) for row in rows]
-
-
-def _statement(row: Any, column: str, kind: str) -> str:
-    """Return one clear difference in words; a lower mean rank is better."""
-    factor = 100.0 if kind == "choices" else 1.0
-    size, *ends = (factor * abs(number) for number in (row.difference, row.lower, row.upper))
-    return STATEMENTS[kind, bool(row.difference > 0)].format(
-        group=f"{column[:1].upper()}{column[1:]} {row.group}",
-        item=row.item,
-        other=row.other if row.other == _REST else f"{column} {row.other}",
-        size=size,
-        low=min(ends),
-        high=max(ends),
-    )
+    column = sample.group_column or "group"
+    factor = 100.0 if sample.kind == "choices" else 1.0
+    words = []
+    rows: Any = clear.loc[order].head(most).itertuples()
+    for row in rows:
+        low, high = sorted((factor * abs(row.lower), factor * abs(row.upper)))
+        # a lower mean rank is better
+        words.append(
+            STATEMENTS[sample.kind, bool(row.difference > 0)].format(
+                group=f"{column[:1].upper()}{column[1:]} {row.group}",
+                item=row.item,
+                other=row.other if row.other == _REST else f"{column} {row.other}",
+                size=factor * abs(row.difference),
+                low=low,
+                high=high,
+            )
+        )
+    return words

@@ -29,12 +29,6 @@ from privrank.util.checks import check_alpha
 # Weights of the coefficients by row, and the constants on the right-hand side.
 Linear = tuple[FloatArray, FloatArray]
 
-
-def score_notes(inference: Inference) -> tables.Notes:
-    """Return notes on tests of contrasts; with many items these are Wald tests."""
-    return tables.Notes(tests=said("score tests", not inference.many))
-
-
 # Number of letters of the name of a contrast that are shown.
 _LONGEST = 60
 
@@ -168,15 +162,17 @@ class ContrastTests(LinearHypotheses):
         crimRate - culture  1.1894   0.3148  0.0007
         """
         lower, upper = self.conf_int(alpha).T
-        numbers = {
-            "coef": self.effect,
-            "std_err": self.sd,
-            "z": self.tvalue,
-            "pvalue": np.atleast_1d(self.pvalue),
-            "lower": lower,
-            "upper": upper,
-        }
-        return pd.DataFrame(numbers, index=pd.Index(self.names, name="contrast"))
+        return pd.DataFrame(
+            {
+                "coef": self.effect,
+                "std_err": self.sd,
+                "z": self.tvalue,
+                "pvalue": np.atleast_1d(self.pvalue),
+                "lower": lower,
+                "upper": upper,
+            },
+            index=pd.Index(self.names, name="contrast"),
+        )
 
     def summary(self, alpha: float = 0.05) -> tables.Table:
         """Return the tests as a table with intervals at level 1 - `alpha`.
@@ -193,7 +189,7 @@ class ContrastTests(LinearHypotheses):
             self.summary_frame(alpha),
             tables.fit_columns("coef", alpha, coef=tables.Column("coef", "{:z.4f}".format)),
             title="Tests of Contrasts",
-            notes=score_notes(self._inference),
+            notes=tables.Notes(tests=said("score tests", not self._inference.many)),
         )
 
 
@@ -202,9 +198,8 @@ def _contrast_name(weights: FloatArray, constant: float, names: Sequence[str]) -
     text = ""
     for weight, name in zip(weights, names, strict=True):
         if weight != 0:
-            plus = " + " if text else ""
-            minus = " - " if text else "-"
-            text += minus if weight < 0 else plus
+            sign = "-" if weight < 0 else "+"
+            text += f" {sign} " if text else sign.removeprefix("+")
             text += name if abs(weight) == 1 else f"{abs(weight):g} {name}"
     if constant:
         text += f" = {constant:g}"
@@ -327,9 +322,8 @@ class HypothesisTest(LinearHypotheses):
         >>> round(test.pvalue_error, 4)
         0.0004
         """
-        if self.draws == 0:
-            return 0.0
-        return math.sqrt(self.pvalue * (1.0 - self.pvalue) / (self.draws + 1))
+        variance = self.pvalue * (1.0 - self.pvalue) / (self.draws + 1)
+        return math.sqrt(variance) if self.draws else 0.0
 
     @property
     def zvalue(self) -> float:
@@ -340,10 +334,8 @@ class HypothesisTest(LinearHypotheses):
         >>> round(test.zvalue, 1)
         3.0
         """
-        if len(self.weights) > 1:
-            return float(z_of(np.array(self.pvalue)))
-        effect = float(self.weights[0] @ self._inference.fitted.coefficients)
-        return float(signed_z(np.array(effect - self.constants[0]), np.array(self.pvalue)))
+        effect = self.weights @ self._inference.fitted.coefficients - self.constants
+        return float(signed_z(effect if len(effect) == 1 else np.ones(1), np.array(self.pvalue))[0])
 
     def contains(self, constants: Any, alpha: float = 0.05) -> bool:
         """Return whether right-hand sides are in the joint confidence region.
@@ -364,22 +356,19 @@ class HypothesisTest(LinearHypotheses):
         >>> print(str(test.summary()).splitlines()[4])
         4 equations      20.13        3    0.003
         """
-        frame = pd.DataFrame(
-            {"statistic": [self.statistic], "df": [self.df], "pvalue": [self.pvalue]},
-            index=[self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
+        return tables.laid_out(
+            pd.DataFrame(
+                {"statistic": self.statistic, "df": self.df, "pvalue": self.pvalue},
+                [self.names[0] if len(self.names) == 1 else f"{len(self.names)} equations"],
+            ),
+            {
+                "statistic": tables.Column("statistic", "{:z.2f}".format),
+                "df": tables.Column("df", str),
+                "pvalue": tables.Column("p-value", tables.pvalue_cell),
+            },
+            title="Test of a Hypothesis",
+            notes=tables.Notes(tests=said("score tests", not self._inference.many)),
         )
-        columns = {
-            "statistic": tables.Column("statistic", "{:z.2f}".format),
-            "df": tables.Column("df", str),
-            "pvalue": tables.Column("p-value", tables.pvalue_cell),
-        }
-        notes = score_notes(self._inference)
-        return tables.laid_out(frame, columns, title="Test of a Hypothesis", notes=notes)
-
-
-def z_of(pvalue: FloatArray) -> FloatArray:
-    """Return the normal quantiles of two-sided p-values."""
-    return np.asarray(-ndtri(np.maximum(0.5 * pvalue, 1e-300)) + 0.0)
 
 
 def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:
@@ -387,15 +376,14 @@ def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:
 
     The quantile is 0, and never -0, if nothing is identified.
     """
-    return np.asarray(np.sign(np.nan_to_num(effect)) * z_of(pvalue) + 0.0)
+    quantiles = -ndtri(np.maximum(0.5 * pvalue, 1e-300))
+    return np.asarray(np.sign(np.nan_to_num(effect)) * quantiles + 0.0)
 
 
 def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
     """Return the equations of a hypothesis as text."""
-    weights, constants = hypothesis
-    return tuple(
-        _contrast_name(*row, names) for row in zip(weights, constants.ravel(), strict=True)
-    )
+    rows = zip(hypothesis[0], hypothesis[1].ravel(), strict=True)
+    return tuple(_contrast_name(weights, constant, names) for weights, constant in rows)
 
 
 Fit = tuple[Release, ScoreEquations, WorthEstimate]
@@ -444,22 +432,24 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
         log_likelihood(release, equations, fitted.coefficients)
         for release, equations, fitted in (larger, smaller)
     ]
-    for _, equations, fitted in (larger, smaller):
-        if np.any(fitted.ridge) or equations.fitted.estimator != "maximum likelihood":
-            raise ValueError(
-                "restricted and the larger model must be fits of maximum likelihood: fit both with "
-                "penalty=0, from answers in which no item won or lost all its comparisons."
-            )
+    if any(
+        np.any(fitted.ridge) or equations.fitted.estimator != "maximum likelihood"
+        for _, equations, fitted in (larger, smaller)
+    ):
+        raise ValueError(
+            "restricted and the larger model must be fits of maximum likelihood: fit both with "
+            "penalty=0, from answers in which no item won or lost all its comparisons."
+        )
     if _answers(larger) != _answers(smaller):
         raise ValueError(
             "restricted must be a fit to the same answers, with the same items, unit, ties and "
             "link: fit both models to one frame."
         )
-    columns, fewer = (release.design.covariates for release, *_ in (larger, smaller))
     free, left = (
         int(np.rint(np.trace(equations.linear.identity))) for _, equations, _ in (larger, smaller)
     )
-    if not _within(fewer, columns) or free == left:
+    terms = (release.design.covariates for release, *_ in (smaller, larger))
+    if not _within(*terms) or free == left:
         raise ValueError(
             "restricted must leave out terms of the larger model's formula, and have no others: "
             "call compare_lr_test of the larger model with the smaller one."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import inf
 
-from privrank.privacy.accounting import Account
 from privrank.privacy.budget import Ledger
 from privrank.results.claims import said
 from privrank.results.tables import Table, statistic_words
@@ -125,35 +124,29 @@ class Budget(Ledger):
             for line in account.spendings
         ]
         for label, amounts in (("total spent", account.spent), ("remaining", account.left)):
-            ends = zip(totals, (f"{amount:g}" for amount in amounts), strict=True)
-            lines.append({columns[0]: label, **dict(ends)})
+            ends = zip(totals, map("{:g}".format, amounts), strict=True)
+            lines.append({columns[0]: label} | dict(ends))
         columns = list(dict.fromkeys([*columns, *totals]))
+        both = account.survey
+        pure, rho = account.limits
+        composed = account.spent if split else account.composed
         return Table(
             title="Privacy budget",
             header=tuple(header),
             columns=tuple(columns),
             rows=tuple(tuple(line.get(name, "") for name in columns) for line in lines),
-            notes=tuple(_split_notes(account) if split else _notes(account)),
+            notes=(
+                *said("composition", not split),
+                *said(
+                    "concentrated",
+                    composed != account.spent,
+                    epsilon=composed[0],
+                    delta=composed[1],
+                ),
+                *said("two accounts", split, pure=pure, rho=rho, rest=both.rest, delta=both.delta),
+                *said("both accounts", split, epsilon=both.epsilon, delta=both.delta),
+            ),
         )
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
-
-
-def _notes(account: Account) -> list[str]:
-    """Return notes on the composition in one account."""
-    epsilon, delta = account.composed
-    return [
-        *said("composition"),
-        *said("concentrated", account.composed != account.spent, epsilon=epsilon, delta=delta),
-    ]
-
-
-def _split_notes(account: Account) -> list[str]:
-    """Return notes on the composition in two accounts."""
-    survey = account.survey
-    pure, rho = account.limits
-    return [
-        *said("two accounts", pure=pure, rho=rho, rest=survey.rest, delta=survey.delta),
-        *said("both accounts", epsilon=survey.epsilon, delta=survey.delta),
-    ]

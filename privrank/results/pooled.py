@@ -26,7 +26,14 @@ from privrank.results.cautions import warned
 from privrank.results.claims import ERRORS, assumed, percent, said
 from privrank.results.hypotheses import signed_z
 from privrank.results.pairs import probability_name
-from privrank.results.pooling import Pooled, combine, fraction_source, score_source, worth_source
+from privrank.results.pooling import (
+    Pooled,
+    combine,
+    forms,
+    fraction_source,
+    score_source,
+    worth_source,
+)
 from privrank.util.arrays import FloatArray, IntArray, immutable
 
 Survey = Literal["same", "different"]
@@ -50,15 +57,15 @@ def pooled(
     if fits:
         inferences = [fit._inference() for fit in fits]
         spread = min(inference.equations.function.spread for inference in inferences)
-        sources = [worth_source(inference) for inference in inferences]
-        items = combine(sources, np.zeros((1, m - 1)), spread=spread, **how)
+        items = combine(
+            [*map(worth_source, inferences)], np.zeros((1, m - 1)), spread=spread, **how
+        )
     else:
         stated = [cast("NoisyVotes", result._scores()) for result in orders]
-        scores = [score_source(votes) for votes in stated]
-        items = combine(scores, np.full((m, 1), 0.5 * (m - 1)), **how)
+        items = combine([*map(score_source, stated)], np.full((m, 1), 0.5 * (m - 1)), **how)
         if all(votes.fractions is not None for votes in stated):
-            fractions = [fraction_source(votes) for votes in stated]
-            pairs = combine(fractions, np.full((m * (m - 1) // 2, 1), 0.5), **how)
+            middle = np.full((m * (m - 1) // 2, 1), 0.5)
+            pairs = combine([*map(fraction_source, stated)], middle, **how)
     return PooledResult(
         results=tuple(fits or orders),
         survey=survey,
@@ -198,8 +205,7 @@ class PooledResult(Summarised):
         >>> result.nobs
         98
         """
-        units = [result.nobs for result in self.results]
-        return units[0] if self._same else sum(units)
+        return self.results[0].nobs if self._same else sum(result.nobs for result in self.results)
 
     @property
     def epsilon(self) -> float:
@@ -234,20 +240,19 @@ class PooledResult(Summarised):
         each, between 0 and twice the value of an average item.
         """
         m = len(self.items)
-        of = self.by_pair if pairs and not self._worths else self.by_item
+        if self._worths:
+            rows = helmert(m).T
+            (first, second) = np.triu_indices(m, 1)
+            rows = rows[first] - rows[second] if pairs else rows
+            return self.by_item, rows, np.zeros(len(rows), dtype=np.int64), 0.0
+        of = self.by_pair if pairs else self.by_item
         if of is None:
             raise ValueError(
                 "results must all have pair fractions for statements about pairs: fit with "
                 "releases='pairs'."
             )
-        if not self._worths:
-            count = len(of.point)
-            null = 0.5 if pairs else 0.5 * (m - 1)
-            return of, np.ones((count, 1)), np.arange(count), null
-        rows = helmert(m).T
-        (first, second) = np.triu_indices(m, 1)
-        rows = rows[first] - rows[second] if pairs else rows
-        return of, rows, np.zeros(len(rows), dtype=np.int64), 0.0
+        blocks = np.arange(len(of.point))
+        return of, np.ones((len(blocks), 1)), blocks, 0.5 if pairs else 0.5 * (m - 1)
 
     def _stated(self, pairs: bool, alpha: float | None = None) -> dict[str, FloatArray]:
         """Return values, standard errors, p-values and limits of all items or pairs."""
@@ -260,18 +265,13 @@ class PooledResult(Summarised):
             "std_err": of.errors(rows, blocks)[0],
             "lower": lower,
             "upper": upper,
-            "pvalue": self._pvalues(pairs),
+            "pvalue": of.pvalues(rows, blocks, null),
         }
-
-    def _pvalues(self, pairs: bool) -> FloatArray:
-        of, rows, blocks, null = self._combined(pairs)
-        return of.pvalues(rows, blocks, null)
 
     def _part_errors(self, covariances: FloatArray, name: str) -> pd.Series[float]:
         """Return the standard errors of all items from one part of the covariance."""
         _, rows, blocks, _ = self._combined(False)
-        variance = np.einsum("rp,rpq,rq->r", rows, covariances[blocks], rows)
-        return self._series(np.sqrt(np.maximum(variance, 0.0)), name)
+        return self._series(np.sqrt(forms(rows, covariances[blocks])), name)
 
     @property
     def params(self) -> pd.Series[float]:
@@ -339,8 +339,7 @@ class PooledResult(Summarised):
         socBurd       0.259      0.196
         culture       0.288      0.214
         """
-        singles = zip(self._releases, self.by_item.single, strict=True)
-        return pd.DataFrame({name: self._part_errors(part, name) for name, part in singles})
+        return pd.concat(map(self._part_errors, self.by_item.single, self._releases), axis=1)
 
     @property
     def _releases(self) -> list[str]:
@@ -355,8 +354,9 @@ class PooledResult(Summarised):
         >>> result.weights.round(2).to_dict()
         {'release 1': 0.22, 'release 2': 0.78}
         """
-        index = pd.Index(self._releases, name="release")
-        return pd.Series(self.by_item.shares, index=index, name="weight")
+        return pd.Series(
+            self.by_item.shares, pd.Index(self._releases, name="release"), name="weight"
+        )
 
     @property
     def tvalues(self) -> pd.Series[float]:
@@ -368,7 +368,7 @@ class PooledResult(Summarised):
         {'crimRate': 3.29, 'position': -1.46, 'socBurd': 1.2, 'culture': -2.95}
         """
         effect = np.asarray(self.params) - self._combined(False)[3]
-        return self._series(signed_z(effect, self._pvalues(False)), "z")
+        return self._series(signed_z(effect, np.asarray(self.pvalues)), "z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -379,7 +379,8 @@ class PooledResult(Summarised):
         >>> result.pvalues.round(3).to_dict()
         {'crimRate': 0.001, 'position': 0.145, 'socBurd': 0.23, 'culture': 0.003}
         """
-        return self._series(self._pvalues(False), "p-value")
+        of, rows, blocks, null = self._combined(False)
+        return self._series(of.pvalues(rows, blocks, null), "p-value")
 
     def conf_int(self, alpha: float | None = None) -> pd.DataFrame:
         """Return confidence intervals, columns ``lower`` and ``upper``.
@@ -433,10 +434,14 @@ class PooledResult(Summarised):
         if not self._worths:
             raise ValueError("ranks of pooled Borda scores have no intervals: use pairwise().")
         level = self._level(alpha)
-        every = ~np.eye(len(self.items), dtype=bool)
-        pvalues = squareform(self._pvalues(True))
-        params = np.asarray(self.params)
-        return self._limits(*rank_sets(params, every, lambda left: pvalues <= 2.0 * level / left))
+        of, rows, blocks, null = self._combined(True)
+        pvalues = squareform(of.pvalues(rows, blocks, null))
+        ends = rank_sets(
+            np.asarray(self.params),
+            ~np.eye(len(self.items), dtype=bool),
+            lambda left: pvalues <= 2.0 * level / left,
+        )
+        return self._limits(*ends)
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return all pairs with pointwise intervals.
@@ -502,16 +507,18 @@ class PooledResult(Summarised):
         """
         of = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = of.heterogeneity()
-        worst = int(np.argmin(pvalues))
         df = of.freedom
         total = float(statistics.sum())
-        numbers = {
-            "statistic": float(statistics[worst]),
-            "df": df,
-            "pvalue": min(1.0, float(pvalues[worst]) * len(pvalues)),
-            "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
-        }
-        return pd.Series(numbers, name="heterogeneity", dtype=object)
+        return pd.Series(
+            {
+                "statistic": float(statistics[np.argmin(pvalues)]),
+                "df": df,
+                "pvalue": min(1.0, float(pvalues.min()) * len(pvalues)),
+                "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
+            },
+            name="heterogeneity",
+            dtype=object,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of the summary as a data frame, best item first.
@@ -535,11 +542,9 @@ class PooledResult(Summarised):
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
     def _cautions(self) -> tuple[str, ...]:
-        warned = [
-            (name, one._warned()) for name, one in zip(self._releases, self.results, strict=True)
-        ]
-        twice = [] if self._same else twice_notes(self.results, self.names)
-        return (*tables.joined(warned), *twice)
+        warned = [one._warned() for one in self.results]
+        twice = () if self._same else twice_notes(self.results, self.names)
+        return (*tables.joined([*zip(self._releases, warned, strict=True)]), *twice)
 
     def _table(self, details: bool) -> tables.Table:
         first = self.results[0]
@@ -572,20 +577,15 @@ class PooledResult(Summarised):
         parts = []
         order = self.ranks().sort_values(kind="stable").index
         for name, result in zip(["pooled", *self._releases], [self, *self.results], strict=True):
-            if isinstance(result, AggregationResult):
-                frame = result.borda(self.alpha).rename(columns={"score": "worth"})
-            else:
-                frame = result.conf_int(self.alpha).assign(worth=result.params)
-            frame = frame.loc[order, ["worth", "lower", "upper"]]
+            frame = (
+                result.borda(self.alpha).rename(columns={"score": "worth"})
+                if isinstance(result, AggregationResult)
+                else result.conf_int(self.alpha).assign(worth=result.params)
+            ).loc[order, ["worth", "lower", "upper"]]
             parts.append(frame.rename_axis("item").reset_index().assign(release=name))
         first = self.results[0]
-        heading = "Borda scores"
-        what = "Borda score"
-        reference = 0.5 * (len(self.items) - 1)
-        if isinstance(first, BTLResult):
-            heading = "worths"
-            what = plots.worth_label(first.link.name)
-            reference = 0.0
+        what = plots.worth_label(first.link.name) if isinstance(first, BTLResult) else "Borda score"
+        heading = "worths" if self._worths else "Borda scores"
         spent = "epsilon =" if self._same else "epsilon at most"
         return plots.group_worths(
             pd.concat(parts),
@@ -593,7 +593,7 @@ class PooledResult(Summarised):
             f"{what}, {plots.interval_words(self.alpha)}",
             f"Pooled {heading} ({len(self.results)} releases, {spent} {self.epsilon:g})",
             pooled=True,
-            reference=reference,
+            reference=self._combined(False)[3],
             seeded=any(result.release.source == "seeded" for result in self.results),
             ax=ax,
         )
@@ -633,13 +633,15 @@ class PooledResult(Summarised):
 
     def _numbers(self) -> tuple[pd.Series[Any], pd.Series[Any], dict[str, Any]]:
         test = self.test_heterogeneity()
-        facts = {
-            "pooled": f"{len(self.results)} {'releases' if self._same else 'surveys'}",
-            "Q": test["statistic"],
-            "p-value of Q": test["pvalue"],
-        }
-        params = self.params if self._worths else self.params.rename("Borda score")
-        return params, self.bse, facts
+        return (
+            self.params.rename("worth" if self._worths else "Borda score"),
+            self.bse,
+            {
+                "pooled": f"{len(self.results)} {'releases' if self._same else 'surveys'}",
+                "Q": test["statistic"],
+                "p-value of Q": test["pvalue"],
+            },
+        )
 
     def _public(self) -> dict[str, str]:
         """Return the public facts of all releases together."""
@@ -661,23 +663,22 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name, result in zip(names or map(str, range(1, len(results) + 1)), results, strict=True):
         groups.setdefault(json.dumps(record_of(result.release.survey)), []).append(name)
-    twice = [f"{', '.join(some)} and {last}" for *some, last in groups.values() if some]
-    named = [listed if names else f"releases {listed}" for listed in twice]
-    return [note for listed in named for note in warned("twice", releases=listed)]
+    shown = "" if names else "releases "
+    twice = [f"{shown}{', '.join(some)} and {last}" for *some, last in groups.values() if some]
+    return [note for listed in twice for note in warned("twice", releases=listed)]
 
 
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     """Return the header of a summary: the data, the guarantee and Q."""
     test = result.test_heterogeneity()
     same = result.survey == "same"
-    count = len(result.results)
-    units = sorted({member.release.survey.unit for member in result.results})
+    releases = [member.release for member in result.results]
+    units = sorted({release.survey.unit for release in releases})
     unit = units[0] if len(units) == 1 else "unit"
-    pooled = f"{count} releases, same survey" if same else f"{count} surveys"
+    pooled = f"{len(releases)} {'releases, same survey' if same else 'surveys'}"
     if result.tau is not None:
         pooled = f"{pooled}, random effects"
     epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
-    sources = dict.fromkeys(guarantee.noise_source(member.release) for member in result.results)
     return (
         ("Data:", pooled),
         ("Items:", str(len(result.items))),
@@ -685,7 +686,7 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
         ("Privacy unit:", f"{' or '.join(units)} (replace one)"),
         ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
         ("Delta:", f"{result.delta:g}"),
-        ("Noise:", "; ".join(sources)),
+        ("Noise:", "; ".join(dict.fromkeys(map(guarantee.noise_source, releases)))),
         ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
         *([] if result.tau is None else [("Tau:", f"{result.tau:.3g} between surveys")]),
@@ -694,67 +695,31 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
 
 def _notes(result: PooledResult, details: bool) -> tables.Notes:
     """Return the notes on estimates, tests, assumptions and privacy."""
+    first = result.results[0]
     releases = [member.release for member in result.results]
-    different = result.survey == "different"
-    rests = {key for release in releases for key in guarantee.assumptions(release)}
-    counted: list[str] = []
-    model = ""
-    if isinstance(result.results[0], BTLResult):
-        rests.add("model")
-        model = result.results[0].link.model
-        counted = [note for release in releases for note in guarantee.count_notes(release)]
-    if different:
-        rests.add("surveys" if result.tau is None else "drawn")
-    return tables.Notes(
-        estimates=[
-            *_interval_notes(result),
-            *guarantee.tie_notes(result.ranks()),
-            *_release_notes(result, details),
-        ],
-        tests=_test_notes(result),
-        assumptions=[*assumed(rests, model), *dict.fromkeys(counted)],
-        privacy=[
-            *said("several surveys", different),
-            *said("units differ", len({release.survey.unit for release in releases}) > 1),
-        ],
-    )
-
-
-def _interval_notes(result: PooledResult) -> list[str]:
-    """Return notes on the coverage of intervals and the coding of outcomes."""
-    worths = isinstance(result.results[0], BTLResult)
+    worths = isinstance(first, BTLResult)
+    same = result.survey == "same"
     what = "worths" if worths else "scores"
-    notes = said(
+    estimates = said(
         f"pooled {what}" if result.tau is None else f"mean {what}",
         level=percent(1.0 - result.alpha),
         errors=ERRORS[result.survey],
-        freedom=len(result.results) - 1,
+        freedom=len(releases) - 1,
     )
-    if not worths:
-        return notes
-    releases = [member.release for member in result.results]
-    coded = (note for release in releases for note in guarantee.outcome_notes(release))
-    tied = releases[0].design.davidson
-    return [*notes, *dict.fromkeys(coded), *said("tie parameters", tied)]
-
-
-def _test_notes(result: PooledResult) -> list[str]:
-    """Return notes on the hypotheses of p-values and Q."""
-    worths = isinstance(result.results[0], BTLResult)
-    single = "Q of items" if result.by_pair is None else "Q of pairs"
-    return [
-        *said("pooled worth tests", worths),
-        *said("score means", not worths, mean=0.5 * (len(result.items) - 1)),
-        *said("Q of releases" if result.survey == "same" else "Q of surveys"),
-        *said(single, not worths),
-    ]
-
-
-def _release_notes(result: PooledResult, details: bool) -> list[str]:
-    """Return one note per pooled release, with its header in details."""
-    notes = []
+    model = ""
+    counted: list[str] = []
+    rests = {key for release in releases for key in guarantee.assumptions(release)}
+    if not same:
+        rests.add("surveys" if result.tau is None else "drawn")
+    if isinstance(first, BTLResult):
+        rests.add("model")
+        model = first.link.model
+        counted = [note for release in releases for note in guarantee.count_notes(release)]
+        coded = [note for release in releases for note in guarantee.outcome_notes(release)]
+        estimates += [*dict.fromkeys(coded), *said("tie parameters", releases[0].design.davidson)]
+    estimates += guarantee.tie_notes(result.ranks())
     for (name, weight), member in zip(result.weights.items(), result.results, strict=True):
-        notes += said(
+        estimates += said(
             "pooled",
             name=name if result.names else str(name).capitalize(),
             epsilon=member.epsilon,
@@ -762,6 +727,20 @@ def _release_notes(result: PooledResult, details: bool) -> list[str]:
             unit=member.release.survey.unit,
             weight=weight,
         )
-        header = member.summary(details=True).header if details else ()
-        notes += [f"{key} {value}." for key, value in header]
-    return notes
+        if details:
+            facts = member.summary(details=True).header
+            estimates += [f"{key} {value}." for key, value in facts]
+    return tables.Notes(
+        estimates=estimates,
+        tests=[
+            *said("pooled worth tests", worths),
+            *said("score means", not worths, mean=0.5 * (len(result.items) - 1)),
+            *said("Q of releases" if same else "Q of surveys"),
+            *said("Q of items" if result.by_pair is None else "Q of pairs", not worths),
+        ],
+        assumptions=[*assumed(rests, model), *dict.fromkeys(counted)],
+        privacy=[
+            *said("several surveys", not same),
+            *said("units differ", len({release.survey.unit for release in releases}) > 1),
+        ],
+    )

@@ -28,8 +28,8 @@ every contrast. This comparison uses the same G, C and D for all results, which 
 The standard error in the summary of a single result differs, because it uses the estimates and the
 shrinkage of that result.
 
-**Intervals** of worths with common values invert score tests (:mod:`privrank.results.pooledtests`).
-All other intervals, and intervals for more than 50 items, are Wald intervals with Student's t. The
+**Intervals** of worths with common values invert score tests (:meth:`Pooled._tests`). All
+other intervals, and intervals for more than 50 items, are Wald intervals with Student's t. The
 degrees of freedom combine two sources: Satterthwaite's rule for estimated sampling variances, and 4
 + 6 / k, at which t has the excess kurtosis k of the noise. The intervals are conservative, for two
 reasons: t is not rescaled to variance 1, and its tail is heavier than the exponential tail of the
@@ -66,7 +66,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.linalg import helmert
@@ -77,15 +77,23 @@ from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.estimate import response_covariance, score_covariance
 from privrank.bradley_terry.inference import Inference, ScoreErrors, single_contrasts
 from privrank.bradley_terry.linear import ridge_product
-from privrank.bradley_terry.scoretests import ScoreTests
+from privrank.bradley_terry.scoretests import ScoreTests, TestPoint
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.release.names import WORTHS
-from privrank.results.pooledtests import Share, pooled_tests
 from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
-from privrank.util.solvers import find_root, inverse, solve_each
+from privrank.util.solvers import find_root, inverse, quadratic, solve_each
+
+_MovedScores = Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]]
+"""The contributions of one result to tests, from the weights of its scores and changed worths."""
+
+_DRAWS = 5_000
+"""Number of public draws of noise."""
+
+_LARGEST_TIE = 60.0
+"""Size of a tie parameter at which the probability of a tie is 0 or 1 to all digits."""
 
 _MAX_FREEDOM = 1e9
 """Degrees of freedom at which t is normal, and F chi-squared."""
@@ -93,13 +101,8 @@ _MAX_FREEDOM = 1e9
 _LONGEST_STEP = 2.0
 """Longest step of a number in the search for the pooled value, in units of its prior spread."""
 
-_LARGEST_TIE = 60.0
-"""Size of a tie parameter at which the probability of a tie is 0 or 1 to all digits."""
-
 _ROUNDS = 200
 _CLOSE = 1e-10
-
-_DRAWS = 5_000
 
 
 @immutable
@@ -121,7 +124,7 @@ class Source:
         normal.
     weight : float
         Weight of slope and sampling covariance in the averages of one survey.
-    _fit : Inference or None
+    fit : Inference or None
         The fit of the equations, if they are scores of worths.
     """
 
@@ -129,7 +132,7 @@ class Source:
     freedom: FloatArray
     draws: FloatArray | None = None
     weight: float = 1.0
-    _fit: Inference | None = None
+    fit: Inference | None = None
 
     def kurtosis(self, rows: FloatArray) -> FloatArray:
         """Return the excess kurtosis, at least 0, of noise in combinations."""
@@ -140,7 +143,7 @@ class Source:
         return np.asarray(np.maximum((squares**2).mean(axis=0) / second**2 - 3.0, 0.0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Equations:
     """Equations of all results at one point, in arrays by result and block.
 
@@ -156,8 +159,9 @@ class _Equations:
     @classmethod
     def of(cls, sources: Sequence[Source], point: FloatArray, same: bool) -> _Equations:
         """Return the equations of all results at this point."""
-        parts = zip(*(source.at(point) for source in sources), strict=True)
-        residual, slope, sampling, least, noise = (np.array(part) for part in parts)
+        residual, slope, sampling, least, noise = (
+            np.array(part) for part in zip(*(source.at(point) for source in sources), strict=True)
+        )
         if same:
             weights = np.array([source.weight for source in sources])
             slope, sampling, least = (
@@ -171,27 +175,24 @@ class _Equations:
             sampling = np.array([floored(*pair) for pair in pairs])[:, None]
         return cls(residual, slope, sampling, noise, same)
 
+    @cached_property
+    def precision(self) -> FloatArray:
+        """Inverses D_k^-1 of the covariances of the errors that differ between results."""
+        return _inverses(self.noise if self.same else self.sampling + self.noise)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Weights J^-1 G_k D_k^-1."""
+        weighted = self.slope.swapaxes(-1, -2) @ self.precision
+        return _inverses((weighted @ self.slope).sum(axis=0)) @ weighted
+
     @property
-    def apart(self) -> FloatArray:
-        """Covariances D_k of the errors that differ between results."""
-        return self.noise if self.same else self.sampling + self.noise
-
-    def combined(self) -> tuple[FloatArray, FloatArray]:
-        """Return D_k^-1 and J^-1 G_k D_k^-1."""
-        precision = _inverses(self.apart)
-        weighted = self.slope.swapaxes(-1, -2) @ precision
-        return precision, _inverses((weighted @ self.slope).sum(axis=0)) @ weighted
-
-    def moved(self, weights: FloatArray) -> FloatArray:
-        """Return the step of the pooled value by all results, shape (blocks, p)."""
-        return np.asarray(np.einsum("kbpq,kbq->bp", weights, self.residual))
-
-    def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sampling and the noise part of the covariance of the pooled value."""
-        noise = _through(weights, self.noise).sum(axis=0)
-        if self.same:
-            return _through(weights.sum(axis=0), self.sampling[0]), noise
-        return _through(weights, self.sampling).sum(axis=0), noise
+    def parts(self) -> tuple[FloatArray, FloatArray]:
+        """Sampling and noise part of the covariance of the pooled value."""
+        sampling = _through(self.weights, self.sampling).sum(axis=0)
+        if self.same:  # one sampling error
+            sampling = _through(self.weights.sum(axis=0), self.sampling[0])
+        return sampling, _through(self.weights, self.noise).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,28 +220,19 @@ class Pooled:
     def _here(self) -> _Equations:
         return _Equations.of(self.sources, self.point, self.same)
 
-    @cached_property
-    def _weights(self) -> FloatArray:
-        return self._here.combined()[1]
-
-    @property
-    def _own(self) -> FloatArray:
-        """Separate values of the surveys, shape (results, blocks, p)."""
-        return np.array([survey.point for survey in self.alone])
-
     @property
     def tau(self) -> float | None:
         """Standard deviation between surveys by number; None for common values."""
         if not self.alone:
             return None
-        between = self._own.var(axis=0, ddof=1).mean() - _mean_variances(self.single).mean()
-        return math.sqrt(max(between, 0.0))
+        variances = np.var([survey.point for survey in self.alone], axis=0, ddof=1)
+        return math.sqrt(max(variances.mean() - _mean_variances(self.single).mean(), 0.0))
 
     @cached_property
     def parts(self) -> tuple[FloatArray, FloatArray]:
         """Covariances of sampling and of noise, shape (blocks, p, p) each, without tau."""
         if not self.alone:
-            return self._here.split(self._weights)
+            return self._here.parts
         sampling, noise = np.mean([survey.parts for survey in self.alone], axis=0)
         return sampling / len(self.alone), noise / len(self.alone)
 
@@ -256,25 +248,25 @@ class Pooled:
         """Mean weights of the results, which add up to 1."""
         if self.alone:
             return np.full(len(self.alone), 1.0 / len(self.alone))
-        return np.asarray(_mean_variances(self._weights @ self._here.slope).mean(axis=1))
+        return np.asarray(_mean_variances(self._here.weights @ self._here.slope).mean(axis=1))
 
     def errors(self, rows: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return standard errors of combinations and their degrees of freedom."""
-        sampling, noise = (_forms(rows, part[blocks]) for part in self.parts)
+        sampling, noise = (forms(rows, part[blocks]) for part in self.parts)
         total = np.maximum(sampling + noise, 1e-300)
         if self.alone:
-            values = np.einsum("rp,krp->kr", rows, self._own[:, blocks])
-            count = len(self.sources)
-            total = np.maximum(total, values.var(axis=0, ddof=1) / count)
+            values = [survey.value(rows, blocks) for survey in self.alone]
+            count = len(values)
+            total = np.maximum(total, np.var(values, axis=0, ddof=1) / count)
             return np.sqrt(total), np.full(len(rows), count - 1.0)
-        along = np.einsum("rp,krpq->krq", rows, self._weights[:, blocks])
+        along = np.einsum("rp,krpq->krq", rows, self._here.weights[:, blocks])
         # the kurtosis of a sum is the sum over parts of kurtosis times squared variance share
         pairs = zip(self.sources, along, strict=True)
         kurtosis = (
             np.array([source.kurtosis(combinations) for source, combinations in pairs])
-            * (_forms(along, self._here.noise[:, blocks]) / total) ** 2
+            * (forms(along, self._here.noise[:, blocks]) / total) ** 2
         )
-        shares = _forms(along, self._here.sampling[:, blocks]) / total
+        shares = forms(along, self._here.sampling[:, blocks]) / total
         freedom = self._known
         if self.same:  # one sampling error, with the smallest degrees of freedom of all releases
             shares = (sampling / total)[None]
@@ -291,8 +283,8 @@ class Pooled:
         self, rows: FloatArray, blocks: IntArray, alpha: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return limits of combinations of one block each, shape (rows, p)."""
-        if self._shares is not None:
-            return self._tests(rows, *self._shares).limits(np.full(len(rows), alpha))
+        if (tests := self._tests(rows)) is not None:
+            return tests.limits(np.full(len(rows), alpha))
         value = self.value(rows, blocks)
         (error, freedom) = self.errors(rows, blocks)
         half = -stdtrit(freedom, 0.5 * alpha) * error
@@ -300,44 +292,87 @@ class Pooled:
 
     def pvalues(self, rows: FloatArray, blocks: IntArray, null: float) -> FloatArray:
         """Return two-sided p-values for the hypotheses that combinations are `null`."""
-        if self._shares is not None:
-            return self._tests(rows, *self._shares).pvalues(np.full(len(rows), null))
-        value = self.value(rows, blocks)
+        if (tests := self._tests(rows)) is not None:
+            return tests.pvalues(np.full(len(rows), null))
         (error, freedom) = self.errors(rows, blocks)
-        return np.asarray(2.0 * stdtr(freedom, -np.abs(value - null) / error))
+        size = np.abs(self.value(rows, blocks) - null) / error
+        return np.asarray(2.0 * stdtr(freedom, -size))
 
     def value(self, rows: FloatArray, blocks: IntArray) -> FloatArray:
         """Return the pooled combinations."""
         return np.asarray(np.einsum("rp,rp->r", rows, self.point[blocks]))
 
     @cached_property
-    def _shares(self) -> tuple[tuple[Share, ...], ScoreErrors] | None:
-        """Shares of the fits in common worths, and the noise of all; None if none."""
-        fits = [source._fit for source in self.sources if source._fit is not None]
+    def _scores(self) -> tuple[list[_MovedScores], ScoreErrors, float] | None:
+        """Scores of the fits to common worths, their noise, and a distance that counts as infinite.
+
+        None if the numbers are no worths.
+        """
+        fits = [source.fit for source in self.sources if source.fit is not None]
         if self.alone or not fits or fits[0].many or not np.isfinite(self.point).all():
             return None
-        basis = np.asarray(helmert(fits[0].equations.items))
-        shares = []
+        parts = []
         noises = []
         for k, fit in enumerate(fits):
-            facts = fit.equations
-            b = _at_worths(fit.equations, basis.T @ self.point[0])
-            scores = _beside_ties(basis, facts, facts.information(b))
-            sampling = self._here.sampling[k, 0]
-            noise = self._here.noise[k, 0]
-            known = float(self._known[k, 0])
-            shares.append(Share(fit, b, scores, self._weights[k, 0], sampling, noise, known))
-            noises.append(_apart(fit.draw_noise(b, _DRAWS), k))
+            b = _at_contrasts(fit.equations, self.point[0])
+            parts.append(_moved_scores(fit.equations, b, self._here.noise[k, 0]))
+            noise = fit.draw_noise(b, _DRAWS)
+            # in random order, to make draws of several results independent
+            noises.append(noise[public_generator("pooled noise", k).permutation(len(noise))])
         drawn = np.column_stack(noises)
         nothing = np.zeros((drawn.shape[1], drawn.shape[1]))
-        return tuple(shares), ScoreErrors(nothing, nothing, drawn if drawn.any() else None)
+        return (
+            parts,
+            ScoreErrors(nothing, nothing, drawn if drawn.any() else None),
+            fits[0].equations.function.link.exact.far,
+        )
 
-    def _tests(
-        self, rows: FloatArray, shares: tuple[Share, ...], errors: ScoreErrors
-    ) -> ScoreTests:
-        """Return score tests of combinations of worths."""
+    def _tests(self, rows: FloatArray) -> ScoreTests | None:
+        """Return score tests of combinations of worths; None for other numbers.
+
+        **Statistic.** The tests extend the score tests of one fit
+        (:mod:`privrank.bradley_terry.scoretests`). The worths are moved from the pooled worths,
+        along their covariance, to the point at which the contrast has the tested value. The
+        statistic U at this point is the combination of all residuals with the weights of the pooled
+        value, c J^-1 sum of G_k D_k^-1 residual_k. To first order U is the estimate minus the
+        tested value.
+
+        **Null.** Sampling errors are taken as normal. Their variances are the variances at the
+        pooled worths, times the ratio of the variances of independent answers at the tested and at
+        the pooled worths. The part of the noise from pair counts is also taken as normal. The noise
+        of each release is drawn separately from its exact distribution. Estimated variances have
+        degrees of freedom by Satterthwaite's rule.
+        """
+        if self._scores is None:
+            return None
+        results, errors, far = self._scores
         covariance = self.parts[0][0] + self.parts[1][0]
-        return pooled_tests(rows, self.point[0], covariance, shares, errors, same=self.same)
+        value = rows @ self.point[0]
+        variance = quadratic(rows, covariance)
+        units = rows @ covariance / variance[:, None] @ helmert(len(covariance) + 1)
+
+        def at(t: FloatArray, tested: IntArray) -> TestPoint:
+            moved = units[tested] * (t - value[tested])[:, None]
+            own = rows[tested] @ self._here.weights[:, 0]
+            parts = [result(k_own, moved) for result, k_own in zip(results, own, strict=True)]
+            statistics, noises, ratios, weights = map(np.array, zip(*parts, strict=True))
+            freedom = self._known
+            if self.same:  # one sampling error, with the smallest degrees of freedom
+                own = own.sum(axis=0, keepdims=True)
+                ratios = ratios.mean(axis=0, keepdims=True)
+                freedom = freedom.min(axis=0, keepdims=True)
+            pairs = zip(own, self._here.sampling[:, 0], strict=not self.same)
+            sampling = ratios * np.array([quadratic(*pair) for pair in pairs])
+            return TestPoint(
+                statistics.sum(axis=0),
+                np.column_stack([*weights]),
+                np.ones(len(t)),
+                np.zeros(len(t)),
+                np.maximum(noises.sum(axis=0), 0.0),
+                ((sampling.sum(axis=0), (2.0 * sampling**2 / freedom).sum(axis=0)),),
+            )
+
+        return ScoreTests(value, np.sqrt(variance), np.abs(value) + far, at, errors)
 
     @property
     def freedom(self) -> int:
@@ -356,18 +391,17 @@ class Pooled:
         """
         here = self._here
         df = self.freedom
-        precision, weights = here.combined()
         # subtract the contribution of the pooled value to the residuals
-        left = here.residual - np.einsum("kbpq,bq->kbp", here.slope, here.moved(weights))
-        statistics = np.einsum("kbp,kbpq,kbq->b", left, precision, left)
-        rest = (1.0 - _mean_variances(weights @ here.slope)) ** 2
-        shares = precision @ here.noise
-        numbers = np.eye(self.point.shape[1])
-        largest = np.array([source.kurtosis(numbers).max() for source in self.sources])
-        excess = largest @ (rest * np.trace(shares @ shares, axis1=-2, axis2=-1))
+        moved = np.einsum("kbpq,kbq->bp", here.weights, here.residual)
+        left = here.residual - np.einsum("kbpq,bq->kbp", here.slope, moved)
+        statistics = np.einsum("kbp,kbpq,kbq->b", left, here.precision, left)
+        rest = (1.0 - _mean_variances(here.weights @ here.slope)) ** 2
+        shares = here.precision @ here.noise
+        largest = [source.kurtosis(np.eye(left.shape[2])).max() for source in self.sources]
+        excess = np.array(largest) @ (rest * np.trace(shares @ shares, axis1=-2, axis2=-1))
         lost = np.zeros(len(statistics))
         if not self.same:
-            sampling = _mean_variances(precision @ here.sampling)
+            sampling = _mean_variances(here.precision @ here.sampling)
             lost = (rest * sampling**2 / self._known).sum(axis=0)
         # with one degree of freedom this is the 4 + 6 / k of Student's t
         second = _freedom(lost, 3.0 * excess / (df * (df + 2)))
@@ -380,10 +414,10 @@ def _freedom(lost: FloatArray, kurtosis: FloatArray) -> FloatArray:
     return np.asarray(1.0 / np.maximum(lost, 1.0 / _MAX_FREEDOM))
 
 
-def _forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
+def forms(rows: FloatArray, matrices: FloatArray) -> FloatArray:
     """Return the quadratic forms of rows, shape (..., rows, p), in matrices of these shapes."""
-    forms = np.einsum("...rp,...rpq,...rq->...r", rows, matrices, rows)
-    return np.asarray(np.maximum(forms, 0.0))
+    squares = np.einsum("...rp,...rpq,...rq->...r", rows, matrices, rows)
+    return np.asarray(np.maximum(squares, 0.0))
 
 
 def _mean_variances(matrices: FloatArray) -> FloatArray:
@@ -400,8 +434,7 @@ def _inverses(matrices: FloatArray) -> FloatArray:
     p = matrices.shape[-1]
     if p == 1:
         return np.divide(1.0, matrices, np.full_like(matrices, np.nan), where=matrices > 0)
-    inverted = [inverse(matrix) for matrix in matrices.reshape(-1, p, p)]
-    return np.array(inverted).reshape(matrices.shape)
+    return np.array([*map(inverse, matrices.reshape(-1, p, p))]).reshape(matrices.shape)
 
 
 def combine(
@@ -438,28 +471,26 @@ def combine(
     if random:
         alone = [combine([source], start, same=False, spread=spread) for source in sources]
         return Pooled(sources, np.mean([survey.point for survey in alone], axis=0), False, alone)
-    at = partial(_Equations.of, sources, same=same)
-    point = _solve(at, start, start, spread)
-    point = _solve(at, point, start, spread)
+    point = _solve(sources, same, start, start, spread)
+    point = _solve(sources, same, point, start, spread)
     if math.isfinite(spread):
-        point = _solve(at, point, point, spread)
+        point = _solve(sources, same, point, point, spread)
     return Pooled(sources, point, same)
 
 
 def _solve(
-    at: Callable[[FloatArray], _Equations], start: FloatArray, anchor: FloatArray, spread: float
+    sources: Sequence[Source], same: bool, point: FloatArray, anchor: FloatArray, spread: float
 ) -> FloatArray:
-    """Solve the pooled equations with the weights at the start and a ridge towards an anchor."""
+    """Solve the pooled equations with the weights at a point and a ridge towards an anchor."""
     # Newton's method with fixed weights
-    there = at(start)
-    _, weights = there.combined()
+    there = _Equations.of(sources, point, same)
     # the ridge is relative to the whole error, including sampling error
-    shrink = spread**-2.0 * sum(there.split(weights))
-    point = start
+    shrink = spread**-2.0 * sum(there.parts)
     for _ in range(_ROUNDS):
-        here = at(point)
-        moved = here.moved(weights) - np.einsum("bpq,bq->bp", shrink, point - anchor)
-        step = solve_each((weights @ here.slope).sum(axis=0) + shrink, moved)
+        here = _Equations.of(sources, point, same)
+        moved = np.einsum("kbpq,kbq->bp", there.weights, here.residual)
+        moved -= np.einsum("bpq,bq->bp", shrink, point - anchor)
+        step = solve_each((there.weights @ here.slope).sum(axis=0) + shrink, moved)
         longest = np.abs(step).max(initial=0.0)
         if not np.isfinite(longest):
             return np.full_like(point, np.nan)
@@ -478,19 +509,14 @@ def worth_source(inference: Inference) -> Source:
     """
     facts = inference.equations
     release = inference.release
-    linear = facts.linear
-    basis = np.asarray(helmert(facts.items))
     added = response_covariance(facts)
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
-        b = _at_worths(facts, basis.T @ point[0])
-        # expected scores at these worths, by the released counts, and observed scores
-        mean = facts.function.mean(linear.predict(b))
-        residual = facts.score - linear.scores(facts.by_edge(facts.released) * mean)
+        b = _at_contrasts(facts, point[0])
         slope = facts.information(b)
         noise = facts.noise_covariance(b) + added
         if WORTHS in release.parts:
-            hessian = slope + ridge_product(inference.fitted.ridge, linear.identity)
+            hessian = slope + ridge_product(inference.fitted.ridge, facts.linear.identity)
             noise = noise + release.parts[WORTHS].noise_variance * (hessian @ hessian)
         measured = least = score_covariance(facts, release, b) - added
         # the covariance of ties with net wins is not measured but bounded
@@ -498,47 +524,80 @@ def worth_source(inference: Inference) -> Source:
         if moments is not None:
             measured = moments.measured
             least = moments.least
-        matrices = (slope, measured, least, noise)
-        rows = _beside_ties(basis, facts, slope)
-        return (rows @ residual)[None], *((rows @ matrix @ rows.T)[None] for matrix in matrices)
+        rows = _beside_ties(facts, slope)
+        covariances = (rows @ matrix @ rows.T for matrix in (slope, measured, least, noise))
+        return tuple(part[None] for part in (rows @ _residual(facts, b), *covariances))
 
     errors = inference.score_errors
     draws = None
     if errors is not None and errors.noise is not None:
-        b = inference.fitted.coefficients
-        draws = errors.noise @ _beside_ties(basis, facts, facts.information(b)).T
-    freedom = np.array([degrees_of_freedom(release)])
-    return Source(at, freedom, draws, release.epsilon**2, inference)
+        slope = facts.information(inference.fitted.coefficients)
+        draws = errors.noise @ _beside_ties(facts, slope).T
+    return Source(at, np.array([degrees_of_freedom(release)]), draws, release.epsilon**2, inference)
 
 
-def _apart(noise: FloatArray, k: int) -> FloatArray:
-    """Return draws in random order, to make draws of several results independent."""
-    return noise[public_generator("pooled noise", k).permutation(len(noise))]
+def _at_contrasts(facts: ScoreEquations, contrasts: FloatArray) -> FloatArray:
+    """Return the coefficients of a fit at worths with these orthonormal contrasts.
+
+    A tie parameter is the value that matches the released ties.
+    """
+    worths = np.asarray(helmert(facts.items)).T @ contrasts
+    if not facts.tied:
+        return np.asarray(worths)
+    return np.append(
+        worths,
+        find_root(
+            lambda tie: -float(_residual(facts, np.append(worths, tie))[-1]),
+            -_LARGEST_TIE,
+            _LARGEST_TIE,
+        ),
+    )
 
 
-def _at_worths(facts: ScoreEquations, worths: FloatArray) -> FloatArray:
-    """Return the coefficients of a fit at these worths."""
-    return np.append(worths, _tie_parameter(facts, worths)) if facts.tied else worths
+def _residual(facts: ScoreEquations, b: FloatArray) -> FloatArray:
+    """Return the observed scores minus those expected at b, by the released counts."""
+    mean = facts.function.mean(facts.linear.predict(b))
+    return np.asarray(facts.score - facts.linear.scores(facts.by_edge(facts.released) * mean))
 
 
-def _tie_parameter(facts: ScoreEquations, worths: FloatArray) -> float:
-    """Return the tie parameter that matches the released ties, given worths."""
-
-    def beyond(tie: float) -> float:
-        mean = facts.function.mean(facts.linear.predict(np.append(worths, tie)))
-        return float(
-            facts.linear.scores(facts.by_edge(facts.released) * mean)[-1] - facts.score[-1]
-        )
-
-    return find_root(beyond, -_LARGEST_TIE, _LARGEST_TIE)
-
-
-def _beside_ties(basis: FloatArray, facts: ScoreEquations, slope: FloatArray) -> FloatArray:
+def _beside_ties(facts: ScoreEquations, slope: FloatArray) -> FloatArray:
     """Return contrasts of scores that do not depend on a tie parameter, if any."""
+    basis = np.asarray(helmert(facts.items))
     if not facts.tied:
         return basis
     alone = slope[:-1, -1:] / max(float(slope[-1, -1]), 1e-300)
     return np.asarray(basis @ np.column_stack((np.eye(facts.items), -alone)))
+
+
+def _moved_scores(facts: ScoreEquations, b: FloatArray, covariance: FloatArray) -> _MovedScores:
+    """Return the contributions of one result to score tests of pooled worths, as a function.
+
+    `b` has the coefficients at the pooled worths, and `covariance` is the covariance of the noise
+    of the contrasts of scores there. The arguments of the function are the weights of the contrasts
+    of scores, and the change of the worths. The returned values are the statistics, the variances
+    of the noise, the ratios of sampling variances to those at the pooled worths, and the weights of
+    the scores.
+    """
+    contrasts = _beside_ties(facts, facts.information(b))
+    pooled = facts.linear.predict(b)
+    more = ((0, 0), (0, len(b) - facts.items))
+
+    def parts(own: FloatArray, moved: FloatArray) -> tuple[FloatArray, ...]:
+        scores = own @ contrasts
+        along = facts.linear.predict(scores)
+        edges = facts.linear.predict(b + np.pad(moved, more))
+        expected = (along * facts.function.mean(edges)) @ facts.by_edge(facts.released)
+        # the effect of errors in pair counts differs from the effect at the pooled worths
+        noise = (
+            quadratic(own, covariance)
+            + facts.count_noise(along, edges)
+            - facts.count_noise(along, pooled)
+        )
+        varied = (along**2 * facts.spread(edges)).sum(axis=1)
+        ratio = varied / np.maximum(along**2 @ facts.spread(pooled), 1e-300)
+        return scores @ facts.score - expected, noise, ratio, scores
+
+    return parts
 
 
 def _means(
@@ -558,12 +617,12 @@ def _means(
     1998), because Wald intervals need this correction close to 0 and b.
     """
     shape = (len(values), 1, 1)
+    noises = np.broadcast_to(noise, len(values)).reshape(shape)
 
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
         centre = np.clip(point[:, 0], 0.0, largest)
         centre = centre + 2.0 * (largest - 2.0 * centre) / (units + 4.0)
         sampling = np.broadcast_to(centre * (largest - centre) / units, len(values)).reshape(shape)
-        noises = np.broadcast_to(noise, len(values)).reshape(shape)
         return values[:, None] - point, np.ones(shape), sampling, sampling, noises
 
     return Source(at, np.full(len(values), np.inf), draws)
@@ -584,8 +643,13 @@ def score_source(stated: NoisyVotes) -> Source:
     if isinstance(noise, PermutohedronNoise):
         # the shape is the same at every scale: draws take seconds for many items, and are shared
         noise = PermutohedronNoise(noise.items, 2.0**-10, 1)
-    errors = stated.score_errors("sample")
-    return _means(stated.scores, m - 1.0, stated.units, errors**2, _draws(noise, summed))
+    return _means(
+        stated.scores,
+        m - 1.0,
+        stated.units,
+        stated.score_errors("sample") ** 2,
+        _draws(noise, summed),
+    )
 
 
 @lru_cache(maxsize=16)
@@ -595,6 +659,5 @@ def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
     The scale of the noise does not matter for the kurtosis.
     """
     size = (_DRAWS, noise.items if isinstance(noise, PermutohedronNoise) else summed)
-    generator = public_generator("pooled votes", summed)
-    drawn = np.asarray(simulated(noise, size, generator), dtype=np.float64)
+    drawn = simulated(noise, size, public_generator("pooled votes", summed)).astype(np.float64)
     return readonly_copy(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)

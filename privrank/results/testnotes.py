@@ -82,23 +82,14 @@ def noise_of(release: Release, details: bool) -> NoiseWords:
     # the row of the table already has the name of the statistic
     statistic = statistic_words(release.mechanism) if details else ""
     if release.local:
-        gain = release.plan.number(GAIN)
-        return NoiseWords("", statistic, f"gain {gain:.4g} of a response")
+        return NoiseWords("", statistic, f"gain {release.plan.number(GAIN):.4g} of a response")
     if part is None:
         return NoiseWords("random bit", statistic, "none, one bit")
-    scale = part.step * part.laplace.scale
-    moved = f"{scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
-    return NoiseWords("discrete Laplace noise", statistic, moved)
-
-
-def _drawn_notes(release: Release) -> list[str]:
-    """Return notes on random draws and on what the p-value accounts for."""
-    sample = release.sample
-    by_lot = sample.unit == "respondent" and sample.max_rows > 1
-    if release.source == "none":
-        return said("by lot alone", by_lot)
-    key = "responses" if release.local else "noise"
-    return said("by lot", by_lot) + said(f"{key} and lot" if by_lot else key)
+    return NoiseWords(
+        "discrete Laplace noise",
+        statistic,
+        f"{part.step * part.laplace.scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})",
+    )
 
 
 def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
@@ -110,15 +101,24 @@ def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
     key = "rejected" if result.reject else "not rejected"
     if result.pvalue is None:
         fixed = result.asked.level is not None
-        decided = said(key, level=level, basis="fixed in advance")
-        return [*(decided if fixed else said(f"bit {key}")), *said("decision alone")]
+        return [
+            *said(key, fixed, level=level, basis="fixed in advance"),
+            *said(f"bit {key}", not fixed),
+            *said("decision alone"),
+        ]
     basis = tables.format_pvalue(result.pvalue)
     if error := getattr(result, "pvalue_error", None):
         basis += f", Monte Carlo SE {error:.1g}"
     boundary = getattr(result, "boundary", None)
+    release = result.release
+    by_lot = release.sample.unit == "respondent" and release.sample.max_rows > 1
+    drawn = said("by lot alone", by_lot)
+    if release.source != "none":
+        source = "responses" if release.local else "noise"
+        drawn = said("by lot", by_lot) + said(f"{source} and lot" if by_lot else source)
     return [
         *said(key, level=level, basis=basis),
-        *_drawn_notes(result.release),
+        *drawn,
         *said("boundary", boundary is not None, boundary=boundary),
         *said(evidence, not result.reject),
     ]
@@ -156,8 +156,12 @@ def power_notes(
     ]
     if isinstance(statistic, RandomBit):
         return (*notes, *said("bit", statistic.level is None))
-    proved = statistic.consistent is not None and not is_beside_null(sample)
-    claimed = proved and attainable and not sample.completed
+    claimed = (
+        attainable
+        and statistic.consistent is not None
+        and not sample.completed
+        and not is_beside_null(sample)
+    )
     return (*notes, *said("consistent, groups" if sample.groups else "consistent", claimed))
 
 

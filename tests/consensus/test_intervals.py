@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 import privrank as pr
-from privrank.consensus.intervals import (
+from privrank.consensus.statements import (
     fraction_interval,
     rank_threshold,
     score_half_width,

@@ -5,9 +5,16 @@ import pytest
 from scipy.special import expit
 
 from privrank import Mallows
-from privrank.consensus import rules
-from privrank.consensus.orders import kemeny, order_of, weight_against
-from privrank.consensus.rules import consensus_of, fit_scores, prior_of, shrink
+from privrank.consensus import orders
+from privrank.consensus.orders import (
+    consensus_of,
+    fit_scores,
+    kemeny,
+    order_of,
+    prior_of,
+    shrink,
+    weight_against,
+)
 from privrank.mechanisms.samples import pair_count_values
 
 
@@ -93,7 +100,7 @@ def test_shrinking_loses_less_than_kemeny_on_a_noisy_matrix():
 
 
 def test_out_of_time_keeps_the_better_order(monkeypatch):
-    monkeypatch.setattr(rules, "TIME_LIMIT", 0.0)
+    monkeypatch.setattr(orders, "TIME_LIMIT", 0.0)
     rng = np.random.default_rng(5)
     noisy = with_noise(np.full((40, 40), 0.5), 0.3, rng)
     best, (pairs, scores, _) = eb_kemeny(noisy, 1e-6), shrink(noisy, 1e-6)
@@ -170,7 +177,7 @@ def test_scores_have_the_spread_that_noise_leaves():
     assert order_of(exact).tolist() == order_of(scores).tolist()
     # the more of the leads is noise, the less is left of them
     spreads = [prior_of(surface, variance)[1] for variance in (1e-6, 0.5, 1.0, 20.0)]
-    assert spreads == sorted(spreads, reverse=True) and spreads[-1] == rules.MIN_SPREAD
+    assert spreads == sorted(spreads, reverse=True) and spreads[-1] == orders.MIN_SPREAD
     # pairs that nobody was asked about do not count
     variance = np.full((20, 20), 1e-6)
     surface[3, 4] = surface[4, 3] = np.nan

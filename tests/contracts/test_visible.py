@@ -29,7 +29,7 @@ from visible import differences, everything, said, stored
 import privrank as pr
 from privrank import btl, closeness, identity, privacy, uniformity
 from privrank.bradley_terry import fit
-from privrank.consensus import intervals
+from privrank.consensus import statements
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import frames
 from privrank.encode.encoded import Encoded
@@ -335,7 +335,7 @@ OPTIONS = [
     ("excess", design.Excess, PAIRED[1:]),
     ("pair_counts", declarations.PairCountChoice, PAIRED[:1]),
     ("method", rankplan.AggregationMethod, (pr.PrivateRankAggregation,)),
-    ("target", intervals.Target, (pr.PrivateRankAggregation,)),
+    ("target", statements.Target, (pr.PrivateRankAggregation,)),
     ("method", uniformity.UniformityMethod, (pr.UniformityTest,)),
     ("method", identity.IdentityMethod, (pr.IdentityTest,)),
     ("alternative", identity.Alternative, (pr.IdentityTest,)),

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 import privrank as pr
 from privrank.bradley_terry import contrasts
-from privrank.consensus.intervals import rank_threshold
+from privrank.consensus.statements import rank_threshold
 from privrank.hypotheses.interval import rank_sets, shared_ranks
 from privrank.local import SubRanking
 from privrank.privacy.knorm import CubeNoise

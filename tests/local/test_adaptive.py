@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import binom
 
 import privrank as pr
-from privrank.consensus.intervals import binomial_lower
 from privrank.consensus.orders import kwiksort
+from privrank.consensus.statements import binomial_lower
 from privrank.local import (
     AdaptiveKwikSort,
     Client,

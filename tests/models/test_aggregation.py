@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import kendalltau
 
 import privrank as pr
-from privrank.consensus.intervals import fraction_interval
 from privrank.consensus.orders import weight_against
+from privrank.consensus.statements import fraction_interval
 from privrank.hypotheses.tails import half_width
 from privrank.mechanisms.samples import pair_count_values
 from privrank.privacy.knorm import CubeNoise

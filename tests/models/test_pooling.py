@@ -487,12 +487,10 @@ def test_random_effects_are_the_mean_of_all_sites(kind):
     for survey in effects.alone:
         here = survey._here
         assert np.abs(here.residual).max() <= 0.05 * np.abs(here.slope).max()
-    within = np.array(
-        [
-            (back := np.linalg.inv(one._here.slope[0])) @ one._here.apart[0] @ back.swapaxes(-1, -2)
-            for one in effects.alone
-        ]
-    )
+    backs = [np.linalg.inv(one._here.slope[0]) for one in effects.alone]
+    errors = [one._here.sampling[0] + one._here.noise[0] for one in effects.alone]
+    pairs = zip(backs, errors, strict=True)
+    within = np.array([back @ error @ back.swapaxes(-1, -2) for back, error in pairs])
     one = np.eye(values.shape[2])[:1], np.array([0])
     spread = values[:, 0, 0].var(ddof=1) / 4
     error = np.sqrt(max(spread, within[:, 0, 0, 0].sum() / 16))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
-from privrank.reporting.findings import findings
+from privrank.reporting.document import findings
 
 CEMS = pr.datasets.load_university()
 PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}

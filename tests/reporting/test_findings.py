@@ -10,8 +10,8 @@ import pytest
 
 import privrank as pr
 from privrank.hypotheses.interval import rank_sets
-from privrank.reporting import findings as module
-from privrank.reporting.findings import findings, settled_ranks
+from privrank.reporting import document as module
+from privrank.reporting.document import findings, settled_ranks
 from privrank.results.claims import CLAIMS
 
 CEMS = pr.datasets.load_university()
