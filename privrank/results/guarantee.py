@@ -20,8 +20,7 @@ from privrank.release import names
 from privrank.release.parts import MAIN, PARTS
 from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.release.survey import Design
-from privrank.results.cautions import limited, warned
-from privrank.results.claims import ERRORS, said
+from privrank.results.claims import ERRORS, said, warned
 from privrank.results.tables import statistic_words
 
 # Local mechanisms other than randomised response, by protocol.
@@ -242,7 +241,7 @@ def sampling_head(releases: Iterable[Release]) -> str:
 def effect_notes(release: Release) -> list[str]:
     """Return a note if only a bound of the design effect is known."""
     effect = released_effect(release) if at_most(release) else 1.0
-    return limited("bound on the effect", effect > 1.0, effect=effect)
+    return said("bound on the effect", effect > 1.0, effect=effect)
 
 
 def interval_notes(key: str, release: Release, level: str) -> list[str]:

@@ -20,8 +20,7 @@ from privrank.release.names import SIDES
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables, worthtable
 from privrank.results.base import Result, cached_result
-from privrank.results.cautions import limited, warned
-from privrank.results.claims import assumed, percent, said
+from privrank.results.claims import assumed, percent, said, warned
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
 from privrank.util.solvers import bisect
@@ -566,7 +565,7 @@ class TopKResult(Result):
         design = self.release.design
         facts = self._facts()
         if self._uncounted:
-            return limited("net wins alone")
+            return said("net wins alone")
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
         several = [part for part in facts.components.groups if len(part) > 1]
         return [

@@ -25,8 +25,7 @@ from privrank.release.names import GROUP_ANSWERS, MOMENTS, PAIR_COUNTS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, tables
-from privrank.results.cautions import limited, warned
-from privrank.results.claims import assumed, percent, said
+from privrank.results.claims import assumed, percent, said, warned
 from privrank.util.arrays import IntArray
 from privrank.util.solvers import largest_ratio, propagate
 
@@ -142,12 +141,12 @@ def limit_notes(result: BTLResult) -> list[str]:
     # an item that is not identified has NaN everywhere, and the covariance did not fail
     shown = result.params.notna()
     errors = result.bse[shown].to_numpy(dtype=np.float64)
-    notes = limited("no limit", result._unlimited())
+    notes = said("no limit", result._unlimited())
     if result.release.design.davidson:
         ties = result.tie_parameter
         errors = np.append(errors, ties["std_err"])
-        notes += limited("nobody ties", math.isinf(ties["lower"]))
-        notes += limited("everybody ties", math.isinf(ties["upper"]))
+        notes += said("nobody ties", math.isinf(ties["lower"]))
+        notes += said("everybody ties", math.isinf(ties["upper"]))
     known = np.isfinite(errors).all() and result.conf_int()[shown].notna().all(axis=None)
     return warned("uncertain", not known) + notes
 
