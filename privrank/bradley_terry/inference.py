@@ -79,27 +79,29 @@ class Inference:
         The release, read as score equations.
     fitted : WorthEstimate
         The fit of these equations.
-    errors : Covariance
-        Covariance of the coefficients.
-    free : FreeFit, or None
-        The fit without item covariates, if the model has item covariates that do not determine all
-        worths.
     """
 
     release: Release
     equations: ScoreEquations
     fitted: WorthEstimate
-    errors: Covariance
-    free: FreeFit | None = None
 
     @classmethod
     def of(cls, release: Release, fitted: WorthEstimate) -> Inference:
-        """Compute the covariance of a fit."""
-        equations = score_equations(release)
-        errors = covariance(equations, release, fitted)
-        if (free := FreeFit.of(release, corrected=fitted.corrected)) is not None:
-            errors = _with_scatter(errors, equations, fitted, free)
-        return cls(release, equations, fitted, errors, free)
+        """Read the release of a fit; the covariance follows on request."""
+        return cls(release, score_equations(release), fitted)
+
+    @cached_property
+    def errors(self) -> Covariance:
+        """Covariance of the coefficients, with the scatter of items about their covariates."""
+        errors = covariance(self.equations, self.release, self.fitted)
+        if self.free is None:
+            return errors
+        return _with_scatter(errors, self.equations, self.fitted, self.free)
+
+    @cached_property
+    def free(self) -> FreeFit | None:
+        """The fit without item covariates; None if these determine all worths or there are none."""
+        return FreeFit.of(self.release, corrected=self.fitted.corrected)
 
     @property
     def draws(self) -> int:

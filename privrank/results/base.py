@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,6 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.claims import said
 from privrank.util.arrays import immutable
 from privrank.util.checks import check_alpha, check_count, check_flag, check_names, seen
-
-if TYPE_CHECKING:
-    from privrank.results.pooled import PooledResult
 
 # The names in ``tidy()`` of the columns of frames.
 _WORDS = {
@@ -43,18 +40,19 @@ _REST = "Intercept"
 
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
+Given = TypeVarTuple("Given")
 
 
-def cached_result(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
-    """Cache the return value of a method of a result at the first call."""
-    name = compute.__qualname__
+def cached_result(compute: Callable[[Kind, *Given], Value]) -> Callable[[Kind, *Given], Value]:
+    """Cache the values of a method of a result, by the arguments of its calls."""
 
     @wraps(compute)
-    def stored(result: Kind) -> Value:
+    def stored(result: Kind, *given: *Given) -> Value:
         # results are frozen except for this cache of values computed from their release
-        if name not in result._kept:
-            result._kept[name] = compute(result)
-        return cast(Value, result._kept[name])
+        key = (compute.__qualname__, *given)
+        if key not in result._kept:
+            result._kept[key] = compute(result, *given)
+        return cast(Value, result._kept[key])
 
     return stored
 
@@ -222,7 +220,7 @@ class Result(Summarised):
     """
 
     release: Release
-    _kept: dict[str, Any] = field(default_factory=dict, init=False)
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False)
 
     family: ClassVar[str]
     """Title of a table of several such results."""
@@ -421,7 +419,7 @@ class _Column:
 
 
 def summary_col(
-    results: Sequence[Result | PooledResult],
+    results: Sequence[Summarised],
     *,
     names: Sequence[str] | None = None,
     rows: Sequence[str] | None = None,

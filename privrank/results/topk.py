@@ -18,9 +18,10 @@ from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
 from privrank.release.names import SIDES
 from privrank.release.survey import Design
-from privrank.results import guarantee, plots, tables, worthtable
+from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import assumed, percent, said, warned
+from privrank.results.coefficients import part_notes
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
 from privrank.util.solvers import bisect
@@ -569,7 +570,7 @@ class TopKResult(Result):
         names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
         several = [part for part in facts.components.groups if len(part) > 1]
         return [
-            *worthtable.part_notes(design, several),
+            *part_notes(design, several),
             *warned("uncounted items", names, names=", ".join(names)),
         ]
 

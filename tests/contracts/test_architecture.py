@@ -208,9 +208,7 @@ def test_no_circle_of_imports():
 
 
 # Circles that run-time imports at the top of modules do not show, and why each is there.
-_CLASS = "a module for the length of another: what it writes of a result is given the result"
 CIRCLES = {
-    frozenset({"results.btl", "results.worthtable"}): _CLASS,
     frozenset(
         {
             *(f"local.{name}" for name in ("client", "protocols", "tally")),
