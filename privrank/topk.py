@@ -28,7 +28,7 @@ from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
-from privrank.results.topk import TopKResult, equal_variances, rate_variance
+from privrank.results.topk import TopKResult, equal_variances, identified_notes, rate_variance
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, readonly_copy
 
@@ -115,10 +115,9 @@ class PrivateTopK:
         design: DesignKind = "private",
         pair_counts: object = None,
     ) -> None:
-        _check_ties(ties)
+        _check_declared(pair_counts, ties)
         encoded = comparisons
         if not isinstance(encoded, Encoded):
-            _check_counts(pair_counts)
             encoded = encode_comparisons(
                 comparisons,
                 ComparisonColumns(item1, item2, outcome, respondent, counts),
@@ -163,9 +162,8 @@ class PrivateTopK:
         >>> model
         <PrivateTopK: k = 2, 6 items, 303 respondents>
         """
-        _check_counts(arguments.get("pair_counts"))
+        _check_declared(arguments.get("pair_counts"), arguments.get("ties", False))
         encoded = formula_columns(formula, data, arguments)
-        _check_ties(encoded.design.ties)
         if encoded.design.covariates is not None:
             raise ValueError(
                 "formula must have '~ 1' on its right-hand side, because the selection has no "
@@ -324,23 +322,19 @@ class PrivateTopK:
         return infer_topk(release, k=k, target=target, alpha=alpha, warn=True)
 
 
-def _check_counts(pair_counts: object) -> None:
-    """Refuse to release pair counts, which a selection does not use."""
-    if isinstance(pair_counts, str) and pair_counts in ("release", "proportional"):
-        raise ValueError(
-            f"pair_counts={pair_counts!r} is for the worths of PrivateBTL; a selection needs no "
-            f"pair counts. Omit pair_counts."
-        )
-
-
-def _check_ties(ties: object) -> None:
-    """Refuse a tie parameter and any other invalid value of `ties`."""
+def _check_declared(pair_counts: object, ties: object) -> None:
+    """Refuse arguments for pair counts and tie parameters, which a selection does not use."""
     if isinstance(ties, str) and ties == "davidson":
         raise ValueError(
             "ties='davidson' is for PrivateBTL; a selection has no tie parameter. Use ties=True, "
             "which counts a tie as half a win for each item."
         )
     checks.check_flag("ties", ties)
+    if isinstance(pair_counts, str) and pair_counts in ("release", "proportional"):
+        raise ValueError(
+            f"pair_counts={pair_counts!r} is for the worths of PrivateBTL; a selection needs no "
+            f"pair counts. Omit pair_counts."
+        )
 
 
 def _check_read(release: Release, target: object) -> None:
@@ -416,7 +410,7 @@ def infer_topk(
         effects=readonly_copy(effects, np.float64),
     )
     if warn:
-        checks.warn(*result._identified_notes())
+        checks.warn(*identified_notes(result))
     return result
 
 

@@ -486,13 +486,12 @@ def summary_col(
     check_count("digits", digits, low=0, high=12)
     if not isinstance(title, str | None):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
+    shown: Sequence[Any] = results
     columns = [
-        _Column(*result._numbers(), result._public(), result._unlimited()) for result in results
+        _Column(*one._numbers(), public=one._public(), unlimited=one._unlimited()) for one in shown
     ]
     headings = (
-        [f"eps={result.epsilon:g}" for result in results]
-        if names is None
-        else check_names("names", names)
+        [f"eps={one.epsilon:g}" for one in shown] if names is None else check_names("names", names)
     )
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
@@ -504,7 +503,7 @@ def summary_col(
             raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
     # ranks are lines below the rule, under the estimates of the same terms
     estimates = _estimate_rows(columns, terms, digits)
-    families = {result.family for result in results}
+    families = {one.family for one in shown}
     # a warning that is not about all columns begins with theirs
     distinct = len({*headings}) == len(headings)
     named = headings if distinct else [f"column {k}" for k in range(1, len(headings) + 1)]

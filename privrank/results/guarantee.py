@@ -88,6 +88,14 @@ def header(
     named = [mechanism.get(release.source, noise.distribution) or "randomised response"]
     if details or release.source in ("secure", "seeded"):
         named.append(noise.statistic)
+    epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
+    spent = [("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")]
+    if release.local:
+        counts = [f"{number:,} {reason}" for reason, number in release.rejected.items() if number]
+        spent = [
+            ("Epsilon:", f"{epsilon} per respondent and report"),
+            ("Local reports rejected:", ", ".join(counts) or "none"),
+        ]
     return (
         ("Categories:" if survey.kind == "choices" else "Items:", str(len(survey.items))),
         (f"No. {survey.unit.capitalize()}s:", f"{survey.nobs:,}"),
@@ -97,7 +105,7 @@ def header(
         *([("Noise scale:", noise.scale)] if details else []),
         ("Noise:", noise_source(release)),
         *([("Covariance:", covariance)] if covariance else []),
-        *spent(release),
+        *spent,
     )
 
 
@@ -106,7 +114,8 @@ def comparison_header(
 ) -> tuple[tuple[str, str], ...]:
     """Return the header lines of all summaries of comparisons."""
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
-    part = _counts(release)
+    # net wins, sides or a win matrix; None for objective perturbation
+    part = next((release.parts[name] for name in MAIN if name in release.parts), None)
     released = [_STATISTICS.get(release.mechanism, release.mechanism)]
     released += [word for name, word in _MORE.items() if name in release.parts]
     return header(
@@ -115,7 +124,7 @@ def comparison_header(
         noise=NoiseWords(
             "Laplace noise" if part is None else noise_name(part, details),
             " and ".join(released),
-            _scales(release),
+            _scales(release, part),
         ),
         details=details,
         covariance=_covariance(release, effect, details),
@@ -144,30 +153,8 @@ def noise_source(release: Release) -> str:
     return _SOURCES[release.source]
 
 
-def spent(release: Release) -> tuple[tuple[str, str], ...]:
-    """Return the header lines of epsilon and delta."""
-    if release.local:
-        counts = [f"{number:,} {reason}" for reason, number in release.rejected.items() if number]
-        return (
-            ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
-            ("Local reports rejected:", ", ".join(counts) or "none"),
-        )
-    epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
-    return ("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")
-
-
-def _counts(release: Release) -> ReleasedPart | None:
-    """Return the released counts (net wins, sides, win matrix), or None.
-
-    The counts are None for objective perturbation.
-    """
-    counts = (release.parts.get(name) for name in MAIN)
-    return next((part for part in counts if part is not None), None)
-
-
-def _scales(release: Release) -> str:
-    """Return the scale of the noise and the sensitivity in words."""
-    part = _counts(release)
+def _scales(release: Release, part: ReleasedPart | None) -> str:
+    """Return the scale of the noise of counts and the sensitivity in words."""
     sensitivity = release.design.sensitivity
     if part is None:
         return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
@@ -337,7 +324,7 @@ def level_notes(release: Release) -> list[str]:
 def comparison_privacy(release: Release, details: bool) -> list[str]:
     """Return the privacy notes of summaries of comparisons.
 
-    Details add the shares of epsilon.
+    Details add the shares of epsilon, and the noise of side releases.
     """
     design = release.design
     public = design.kind == "public"
@@ -351,7 +338,18 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
         *said("pairs asked", release.local),
         *said("declared link", _perturbed(release) and link not in BUILT_IN, **bounds),
     ]
-    return notes + _detail_notes(release) if details else notes
+    if not details:
+        return notes
+    shares = [
+        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
+        for name, label in _SIDE_RELEASES
+        if release.source != "none" and name in release.parts and release.parts[name].epsilon
+    ]
+    notes += said("shares", shares, shares=" and ".join(shares))
+    if names.LARGEST in release.found:
+        error = effect_error(release)
+        notes += said("released effect", error=error, most=release.found[names.CEILING])
+    return notes + _choice_notes(release)
 
 
 def sample_privacy(release: Release) -> list[str]:
@@ -363,21 +361,6 @@ def sample_privacy(release: Release) -> list[str]:
     elif sample.groups:
         key = "protected both" if sample.paired else "public groups"
     return privacy_notes(release) + said(key, release.source != "none", kind=sample.kind)
-
-
-def _detail_notes(release: Release) -> list[str]:
-    """Return notes on the shares of epsilon and on the noise of side releases."""
-    shares = [
-        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
-        for name, label in _SIDE_RELEASES
-        if release.source != "none" and name in release.parts and release.parts[name].epsilon
-    ]
-    notes = said("shares", shares, shares=" and ".join(shares))
-    if names.LARGEST in release.found:
-        error = effect_error(release)
-        most = release.found[names.CEILING]
-        notes += said("released effect", error=error, most=most)
-    return notes + _choice_notes(release)
 
 
 def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
