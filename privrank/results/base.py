@@ -177,15 +177,16 @@ class Summarised(ABC):
 
     def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
         """Return estimates with standard errors, p-values and intervals."""
-        named = {
-            estimate: self.params,
-            "std_err": self.bse,
-            "sampling": self.bse_sampling,
-            "privacy": self.bse_privacy,
-            **statistic,
-            "pvalue": self.pvalues,
-        }
-        return pd.DataFrame(named).join(self.conf_int())
+        return pd.DataFrame(
+            {
+                estimate: self.params,
+                "std_err": self.bse,
+                "sampling": self.bse_sampling,
+                "privacy": self.bse_privacy,
+                **statistic,
+                "pvalue": self.pvalues,
+            }
+        ).join(self.conf_int())
 
     def _limits(self: Any, low: Any, high: Any) -> pd.DataFrame:
         """Return the ends of intervals as a frame over the items."""
@@ -414,8 +415,10 @@ class _Column:
     @property
     def terms(self) -> list[str]:
         """Terms with estimates or ranks."""
-        ranked = (label.removeprefix(RANK_OF) for label in self.facts if RANK_OF in label)
-        return [*map(str, self.params.index), *ranked]
+        return [
+            *map(str, self.params.index),
+            *(label.removeprefix(RANK_OF) for label in self.facts if RANK_OF in label),
+        ]
 
 
 def summary_col(
@@ -507,9 +510,8 @@ def summary_col(
     # a warning that is not about all columns begins with theirs
     distinct = len({*headings}) == len(headings)
     named = headings if distinct else [f"column {k}" for k in range(1, len(headings) + 1)]
-    warned = (result._cautions() for result in results)
-    cautions = tuple(tables.joined(list(zip(named, warned, strict=True))))
-    seeded = any("seeded" in column.public["noise"] for column in columns)
+    said_of = [(name, one._cautions()) for name, one in zip(named, shown, strict=True)]
+    cautions = tuple(tables.joined(said_of))
     return tables.Table(
         title=title or (families.pop() if len(families) == 1 else "Results side by side"),
         header=(),
@@ -517,7 +519,7 @@ def summary_col(
         rows=(*estimates, *_fact_rows(columns, terms, digits)),
         notes=(
             *said("errors in parentheses", any(len(column.bse) for column in columns)),
-            *said("seeded", seeded),
+            *said("seeded", any("seeded" in column.public["noise"] for column in columns)),
             *cautions,
         ),
         rule=len(estimates),

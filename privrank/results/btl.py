@@ -26,7 +26,7 @@ from privrank.results import guarantee, plots, tables
 from privrank.results.claims import assumed, percent, said
 from privrank.results.coefficients import TIE_ROW, CoefficientResult
 from privrank.results.hypotheses import HypothesisTest
-from privrank.util.arrays import FloatArray, IntArray, immutable
+from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_choice, check_count, check_flag, check_number
 from privrank.util.solvers import propagate
 
@@ -302,19 +302,29 @@ class BTLResult(CoefficientResult):
         0                     0.585  0.442   0.72
         """
         design = self.release.design
-        first, second = _positions(frame, design.items)
+        if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
+            raise TypeError("frame must be a pandas frame with columns item1 and item2.")
+        index = pd.Index(design.items)
+        first, second = (
+            np.asarray(index.get_indexer(pd.Index(frame[name].astype(str))), dtype=np.int64)
+            for name in ("item1", "item2")
+        )
+        if (first < 0).any() or (second < 0).any() or (first == second).any():
+            raise ValueError(
+                "item1 and item2 must name two different items of the model in each row."
+            )
         known = () if design.covariates is None else sorted(design.covariates.names)
         if not set(known) <= set(frame.columns):
             raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
-        values = {name: list(frame[name]) for name in known}
-        shown = pair_predictors(design, first, second, values)
+        shown = pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
         inference = self._inference()
         t = shown @ self.estimate.coefficients
         t = np.where(inference.equations.components.identifies(shown), t, np.nan)
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
         sides = {probability_name([self.release]): t, "lower": lower, "upper": upper}
-        probabilities = {name: self.link.probability(side) for name, side in sides.items()}
-        return pd.DataFrame(_answer_columns(t, inference) | probabilities, index=frame.index)
+        columns = _answer_columns(t, inference)
+        columns |= {name: self.link.probability(side) for name, side in sides.items()}
+        return pd.DataFrame(columns, index=frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
         """Return the matrix of probabilities that the row item is preferred.
@@ -330,10 +340,10 @@ class BTLResult(CoefficientResult):
         """
         worths = self._at(at).values
         difference = worths[:, None] - worths
-        together = self._inference().equations.components.together
-        known = together | np.eye(len(worths), dtype=bool)
-        probability = self.link.probability(np.where(known, difference, np.nan))
-        return pd.DataFrame(probability, list(self.items), list(self.items))
+        label = self._inference().equations.components.label
+        difference[label[:, None] != label] = np.nan
+        names = list(self.items)
+        return pd.DataFrame(self.link.probability(difference), names, names)
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, which give the error of any difference.
@@ -355,9 +365,7 @@ class BTLResult(CoefficientResult):
         if len(self.items) < 3:
             raise ValueError("quasi standard errors need at least three items.")
         worths = self._at(at)
-        index = pd.Index(self.items, name="item")
-        columns = ["worth", "std_err", "quasi_se", "largest_error"]
-        table = np.full((len(index), 4), np.nan)
+        table = np.full((len(self.items), 4), np.nan)
         for part in worths.inference.equations.components.groups:
             inside = worths.covariance[np.ix_(part, part)]
             if len(part) > 1:
@@ -368,7 +376,8 @@ class BTLResult(CoefficientResult):
                 q, off = contrasts.quasi_variances(inside)
                 table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
                 table[part, 3] = np.abs(off).max(axis=1)
-        return pd.DataFrame(table, index, columns)
+        index = pd.Index(self.items, name="item")
+        return pd.DataFrame(table, index, ["worth", "std_err", "quasi_se", "largest_error"])
 
     def test_homogeneity(self, at: At = None) -> HypothesisTest:
         """Test that all worths are equal, at given values of the covariates.
@@ -426,8 +435,8 @@ class BTLResult(CoefficientResult):
             )
         middle = check_number("base", base, -math.inf, math.inf, "()")
         worths: pd.DataFrame = self.worths(at)
-        numbers = ["worth", "std_err", "lower", "upper"]
-        points = _ELO * worths[numbers] + middle * np.array([1.0, 0.0, 1.0, 1.0])
+        points = _ELO * worths[["worth", "std_err", "lower", "upper"]]
+        points += middle * np.array([1.0, 0.0, 1.0, 1.0])
         return worths.assign(**points).rename(columns={"worth": "rating"})
 
     def simulate(
@@ -500,8 +509,8 @@ class BTLResult(CoefficientResult):
             tie = float(self.estimate.coefficients[-1])
             frame = _comparisons(release, worths, tie, size, source)
         seeded = ", seeded noise" if release.source == "seeded" else ""
-        words = f"drawn from a fitted model, {guarantee.caption(release)}{seeded}"
-        frame.attrs["synthetic"] = words
+        caption = guarantee.caption(release)
+        frame.attrs["synthetic"] = f"drawn from a fitted model, {caption}{seeded}"
         return frame
 
     def to_frame(self) -> pd.DataFrame:
@@ -526,8 +535,8 @@ class BTLResult(CoefficientResult):
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks are within a component: sort by the size of the component, then by rank
         parts = sorted(self._inference().equations.components.groups, key=len, reverse=True)
-        sorted_parts = [frame.iloc[part].sort_values("rank", kind="stable") for part in parts]
-        return self._cautioned(pd.concat(sorted_parts))
+        ranked = (frame.iloc[part].sort_values("rank", kind="stable") for part in parts)
+        return self._cautioned(pd.concat(ranked))
 
     def _table(self, details: bool) -> tables.Table:
         release = self.release
@@ -536,7 +545,6 @@ class BTLResult(CoefficientResult):
         frame = self.to_frame()
         known = design.pairs is not None and design.pairs.origin not in ASSERTED
         total = f"{design.pairs.total:,.15g}" if known and design.pairs is not None else "private"
-        counted = ("No. Comparisons:", total)
         kind = "Results" if facts is None else "Regression Results"
         ties = ", Davidson" if design.davidson else ""
         size = self.penalty if isinstance(self.penalty, str) else f"{self.penalty:.4g}"
@@ -557,7 +565,9 @@ class BTLResult(CoefficientResult):
             title=guarantee.title(f"{self.link.model} {kind}", release),
             header=(
                 ("Model:", f"{self.link.model}{ties} ({self.link.name})"),
-                counted if facts is None else ("Formula:", f"~ {facts.formula}"),
+                ("No. Comparisons:", total)
+                if facts is None
+                else ("Formula:", f"~ {facts.formula}"),
                 *guarantee.comparison_header(release, self.design_effect, details),
                 ("Estimator:", "ridge, bias-corrected" if self.corrected else estimator),
                 *([("Ridge penalty:", size)] if details else []),
@@ -611,16 +621,14 @@ class BTLResult(CoefficientResult):
         """
         plain = self.release.design.covariates is None
         frame = self.to_frame() if plain else self.ranks(at).sort_values(kind="stable")
-        order = list(frame.index)
-        table = self.probabilities(at).loc[order, order]
+        table = self.probabilities(at).loc[frame.index, frame.index]
         label = {
             False: "P(row preferred)",
             True: "P(row preferred) + P(tie)/2",
             "davidson": "P(row preferred | no tie)",
         }[self.release.design.ties]
         caption = f"Preference probabilities ({guarantee.caption(self.release)})"
-        seeded = self.release.source == "seeded"
-        return plots.pairwise(table, caption, label, seeded=seeded, ax=ax)
+        return plots.pairwise(table, caption, label, seeded=self.release.source == "seeded", ax=ax)
 
     plot = plot_worth
 
@@ -638,8 +646,13 @@ def _comparisons(
         won = release.link.probability(difference)
         tied = np.zeros(len(difference))
     uniform = rng.random(len(difference))
-    outcome = np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1))
-    return pd.DataFrame({"item1": names[first], "item2": names[second], "outcome": outcome})
+    return pd.DataFrame(
+        {
+            "item1": names[first],
+            "item2": names[second],
+            "outcome": np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1)),
+        }
+    )
 
 
 def probability_name(releases: Sequence[Release]) -> str:
@@ -658,27 +671,6 @@ def _answer_columns(difference: FloatArray, inference: Inference) -> dict[str, F
     return dict(zip(("win", "tie", "loss"), answers, strict=True))
 
 
-def _positions(frame: Any, items: tuple[str, ...]) -> tuple[IntArray, IntArray]:
-    """Return the positions of the items in a frame's columns item1 and item2.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `frame` is not a frame with these columns, or an entry is not an item, or both items are
-        equal.
-    """
-    if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
-        raise TypeError("frame must be a pandas frame with columns item1 and item2.")
-    index = pd.Index(items)
-    first, second = (
-        np.asarray(index.get_indexer(pd.Index(frame[name].astype(str))), dtype=np.int64)
-        for name in ("item1", "item2")
-    )
-    if (first < 0).any() or (second < 0).any() or (first == second).any():
-        raise ValueError("item1 and item2 must name two different items of the model in each row.")
-    return first, second
-
-
 def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the printed rows of a fit: identified terms and a tie parameter."""
     estimate = frame.columns[0]
@@ -689,9 +681,8 @@ def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
         shown = shown.assign(ranks=tables.rank_ranges(frame) + among)
     if not result.release.design.davidson:
         return shown
-    tie = result.tie_parameter.rename({"estimate": estimate})
-    row = tie.to_frame(TIE_ROW).T.assign(ranks="")
-    return pd.concat([shown, row])[list(shown)]
+    tie = result.tie_parameter.rename({"estimate": estimate}).to_frame(TIE_ROW)
+    return pd.concat([shown, tie.T.assign(ranks="")])[list(shown)]
 
 
 def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
@@ -758,12 +749,9 @@ def _covariate_notes(result: BTLResult, facts: Covariates) -> list[str]:
     # a single cell has all answers: its share is public, and nothing was released about it
     if release.source == "none" or release.design.kind == "public" or facts.cells == 1:
         return notes
-    released = result._inference().equations.group_answers
-    groups = "; ".join(
-        f"{', '.join(label.values())} {answers:,.0f}"
-        for label, answers in zip(facts.cell_labels, released, strict=True)
-    )
-    return notes + said("groups", groups=groups)
+    cells = zip(facts.cell_labels, result._inference().equations.group_answers, strict=True)
+    listed = [f"{', '.join(label.values())} {answers:,.0f}" for label, answers in cells]
+    return notes + said("groups", groups="; ".join(listed))
 
 
 def _test_notes(result: BTLResult) -> list[str]:
@@ -786,12 +774,13 @@ def _test_notes(result: BTLResult) -> list[str]:
         key += ", components" if len(several) > 1 else ", identified"
     method = "worth tests, Wald" if result._inference().many else "worth tests"
     pvalue = tables.format_pvalue(test.pvalue)
-    facts = {
-        "statistic": test.statistic,
-        "df": test.df,
-        "pvalue": f"Monte Carlo {pvalue}" if test.draws else pvalue,
-    }
-    return said(method) + said(key, count=len(several[0]), **facts)
+    return said(method) + said(
+        key,
+        count=len(several[0]),
+        statistic=test.statistic,
+        df=test.df,
+        pvalue=f"Monte Carlo {pvalue}" if test.draws else pvalue,
+    )
 
 
 def _matching_notes(result: BTLResult) -> list[str]:
@@ -801,8 +790,8 @@ def _matching_notes(result: BTLResult) -> list[str]:
         return []
     if math.isnan(matching.off):
         return said("matching unchecked")
-    known = math.isfinite(matching.error)
+    beta = {"beta": matching.beta, "error": matching.error}
     return [
-        *said("matching allowed for", known, beta=matching.beta, error=matching.error),
+        *said("matching allowed for", math.isfinite(matching.error), **beta),
         *said("matching checked", pvalue=tables.format_pvalue(matching.pvalue)),
     ]

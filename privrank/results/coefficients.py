@@ -94,14 +94,13 @@ class CoefficientResult(Result):
 
     @cached_result
     def _display(self) -> FloatArray:
-        rows = display(self.release.design)
-        return readonly_copy(self._inference().equations.components.within(rows), np.float64)
+        components = self._inference().equations.components
+        return readonly_copy(components.within(display(self.release.design)), np.float64)
 
     def _named(self, values: Any, name: str) -> pd.Series[Any]:
         """Return a series by shown coefficient, missing if not identified."""
         design = self.release.design
-        label = "item" if design.covariates is None else "term"
-        index = pd.Index(names_shown(design), name=label)
+        index = pd.Index(names_shown(design), name="item" if design.covariates is None else "term")
         # a row of zeros shows a coefficient that the released comparisons do not identify
         known = np.asarray(self._display().any(axis=1))
         return pd.Series(np.array(values), index=index, name=name).where(known)
@@ -298,8 +297,7 @@ class CoefficientResult(Result):
         >>> round(model.fit(epsilon=np.inf, penalty=0).llf, 2)
         -320.81
         """
-        equations = self._inference().equations
-        return log_likelihood(self.release, equations, self.estimate.coefficients)
+        return log_likelihood(self.release, self._inference().equations, self.estimate.coefficients)
 
     def compare_lr_test(self, restricted: CoefficientResult) -> pd.Series[Any]:
         """Test a nested model by the likelihood ratio, without privacy.
@@ -433,8 +431,8 @@ class CoefficientResult(Result):
         sex            2.908   3   0.600
         """
         tests = contrasts.term_tests(self._inference())
-        frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
-        return frame.drop(columns="draws")
+        index = pd.Index(list(tests), name="term")
+        return pd.DataFrame(list(tests.values()), index).drop(columns="draws")
 
     def test_lack_of_fit(self) -> pd.Series[Any]:
         """Test that the item covariates explain the worths of all items.
@@ -498,10 +496,11 @@ class CoefficientResult(Result):
         >>> result.test("crimRate = socBurd, position = culture").df
         2
         """
-        given = hypothesis if values is None else (hypothesis, values)
         inference = self._inference()
         names = names_shown(self.release.design)
-        weights, constants = constraint(given, names)
+        weights, constants = constraint(
+            hypothesis if values is None else (hypothesis, values), names
+        )
         rows = fitted_rows(inference.equations, display(self.release.design), weights)
         described = equation_names((weights, constants), names)
         return HypothesisTest.of(inference, described, rows, constants.ravel())
@@ -568,8 +567,8 @@ class CoefficientResult(Result):
         return (*self._warned(), *warned("uncertain", not known), *limits)
 
     def _lines(self) -> dict[str, Any]:
-        tied = {TIE_ROW: float(self.estimate.coefficients[-1])}
-        return tied if self.release.design.davidson else {}
+        tie = float(self.estimate.coefficients[-1])
+        return {TIE_ROW: tie} if self.release.design.davidson else {}
 
 
 def fit_warnings(
@@ -584,8 +583,11 @@ def fit_warnings(
     alone = by_items and pair_counts(release).get("member") is not None
     messages += warned("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
-    few = MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS
-    messages += warned("few respondents", few, fewest=MIN_CLUSTERS)
+    messages += warned(
+        "few respondents",
+        MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS,
+        fewest=MIN_CLUSTERS,
+    )
     if len(parts) == equations.items:  # no number is shown that needs a warning
         return (*messages, *guarantee.delta_notes(release))
     messages += warned(

@@ -247,8 +247,7 @@ def interval_notes(key: str, release: Release, level: str) -> list[str]:
 
 def outcome_notes(release: Release) -> list[str]:
     """Return a note on the coding of outcomes, if 0 is an outcome."""
-    key = "outcomes of three" if release.design.davidson else "outcomes"
-    return said(key, release.design.ties)
+    return said("outcomes of three" if release.design.davidson else "outcomes", release.design.ties)
 
 
 def count_notes(release: Release, key: str = "equal counts") -> list[str]:
@@ -288,14 +287,16 @@ def privacy_notes(release: Release) -> list[str]:
         unit = f"{unit} (up to {survey.max_rows} {row}s)"
     # show more digits at a small epsilon, for which exp(epsilon) is close to 1
     digits = 3 if epsilon >= 0.1 else 6
-    guaranteed = said(
-        "private, delta" if release.delta else "private",
-        epsilon=epsilon,
-        delta=release.delta,
-        unit=unit,
-        factor=f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf",
-    )
-    return guaranteed + level_notes(release)
+    return [
+        *said(
+            "private, delta" if release.delta else "private",
+            epsilon=epsilon,
+            delta=release.delta,
+            unit=unit,
+            factor=f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf",
+        ),
+        *level_notes(release),
+    ]
 
 
 def level_notes(release: Release) -> list[str]:
@@ -308,10 +309,9 @@ def level_notes(release: Release) -> list[str]:
     survey = release.survey
     if survey.unit != "row":
         return []
-    key = "level, bound" if survey.max_rows > 1 else "level"
     return [
         *said(
-            key,
+            "level, bound" if survey.max_rows > 1 else "level",
             epsilon=release.epsilon,
             row=unit_of(release),
             rows=survey.max_rows,
@@ -326,17 +326,21 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
 
     Details add the shares of epsilon, and the noise of side releases.
     """
-    design = release.design
-    public = design.kind == "public"
+    public = release.design.kind == "public"
     curated = release.source in ("secure", "seeded")
     link = release.link
-    bounds = {"link": link.name, "first": link.kappa1, "second": link.kappa2}
     notes = [
         *privacy_notes(release),
         *said("protected answers", curated and public),
         *said("protected pairs", curated and not public),
         *said("pairs asked", release.local),
-        *said("declared link", _perturbed(release) and link not in BUILT_IN, **bounds),
+        *said(
+            "declared link",
+            _perturbed(release) and link not in BUILT_IN,
+            link=link.name,
+            first=link.kappa1,
+            second=link.kappa2,
+        ),
     ]
     if not details:
         return notes
@@ -347,8 +351,8 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
     ]
     notes += said("shares", shares, shares=" and ".join(shares))
     if names.LARGEST in release.found:
-        error = effect_error(release)
-        notes += said("released effect", error=error, most=release.found[names.CEILING])
+        most = release.found[names.CEILING]
+        notes += said("released effect", error=effect_error(release), most=most)
     return notes + _choice_notes(release)
 
 
@@ -379,8 +383,11 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
 
 def bound_notes(design: Design) -> list[str]:
     """Return a note on the answers used per respondent, if any were left out."""
-    key = "pairs left out" if design.distinct_pairs else "rows left out"
-    return said(key, design.excess != "refuse", answers=design.max_rows)
+    return said(
+        "pairs left out" if design.distinct_pairs else "rows left out",
+        design.excess != "refuse",
+        answers=design.max_rows,
+    )
 
 
 def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
@@ -392,8 +399,7 @@ def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
 
 def delta_notes(release: Release) -> list[str]:
     """Return a warning if delta is too large for a meaningful guarantee."""
-    large = release.delta * release.survey.nobs >= 1
-    return warned("large delta", large, delta=release.delta)
+    return warned("large delta", release.delta * release.survey.nobs >= 1, delta=release.delta)
 
 
 def release_facts(release: Release) -> dict[str, str]:

@@ -113,8 +113,8 @@ def _width(ax: Any) -> float:
 def _broken(ax: Any, text: str) -> str:
     """Return a text in lines of the width of the axes, at 12 letters per inch."""
     # do not break a line inside an equation
-    whole = text.replace(" = ", "\u00a0=\u00a0")
-    return textwrap.fill(whole, max(24, int(12 * _width(ax)))).replace("\u00a0", " ")
+    width = max(24, int(12 * _width(ax)))
+    return textwrap.fill(text.replace(" = ", "\u00a0=\u00a0"), width).replace("\u00a0", " ")
 
 
 def _finish(
@@ -136,8 +136,8 @@ def _finish(
         parts = (
             caption.replace(" (", "\n(").split("\n") if "\n" in _broken(ax, caption) else [caption]
         )
-        title = "\n".join(_broken(ax, part) for part in parts)
-        ax.set_title(title, fontsize="medium", parse_math=False)
+        lines = [_broken(ax, part) for part in parts]
+        ax.set_title("\n".join(lines), fontsize="medium", parse_math=False)
     lowest = _legend(ax, factors) or ax.xaxis.label
     if seeded:
         ax.annotate(

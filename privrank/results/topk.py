@@ -531,9 +531,9 @@ class TopKResult(Result):
         """
         level = self._level(alpha)
         pvalues = self._all_gap_pvalues()
-        pairs = ~np.eye(len(pvalues), dtype=bool)
+        others = ~np.eye(len(self.items), dtype=bool)
         return self._limits(
-            *rank_sets(self.estimate, pairs, lambda left: pvalues <= 2.0 * level / left)
+            *rank_sets(self.estimate, others, lambda left: pvalues <= 2.0 * level / left)
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -633,14 +633,13 @@ class TopKResult(Result):
 
 def identified_notes(result: TopKResult) -> list[str]:
     """Return notes on items or differences that are not identified."""
-    design = result.release.design
     facts = result._facts()
     if uncounted(result.release):
         return said("net wins alone")
     names = [item for item, known in zip(result.items, result._known, strict=True) if not known]
     several = [part for part in facts.components.groups if len(part) > 1]
     return [
-        *part_notes(design, several),
+        *part_notes(result.release.design, several),
         *warned("uncounted items", names, names=", ".join(names)),
     ]
 
