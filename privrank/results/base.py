@@ -489,10 +489,8 @@ def summary_col(
     check_count("digits", digits, low=0, high=12)
     if not isinstance(title, str | None):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
-    shown: Sequence[Any] = results
-    columns = [
-        _Column(*one._numbers(), public=one._public(), unlimited=one._unlimited()) for one in shown
-    ]
+    shown = cast("Sequence[Result]", results)
+    columns = [_Column(*one._numbers(), one._public(), one._unlimited()) for one in shown]
     headings = (
         [f"eps={one.epsilon:g}" for one in shown] if names is None else check_names("names", names)
     )

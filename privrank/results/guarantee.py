@@ -52,13 +52,8 @@ _ORIGINS = {
     "released": "noisy pair counts",
 }
 
-# Noise distributions that are shown by family alone, except in details.
-_K_NORM = ("permutohedron", "cube")
-
 # Advise fewer rows per respondent if they are worth at most this many independent rows.
 _WORTH_ROWS = 3
-
-_SIDE_RELEASES = tuple((name, spec.words) for name, spec in PARTS.items() if not spec.main)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +134,8 @@ def noise_name(part: ReleasedPart, details: bool) -> str:
     if part.distribution is None:
         return "no noise"
     name = distribution_name(part.distribution)
-    return f"{'K-norm' if name in _K_NORM and not details else name} noise"
+    short = name in ("permutohedron", "cube") and not details
+    return f"{'K-norm' if short else name} noise"
 
 
 def unit_of(release: Release) -> str:
@@ -345,11 +341,11 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
     if not details:
         return notes
     shares = [
-        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
-        for name, label in _SIDE_RELEASES
-        if release.source != "none" and name in release.parts and release.parts[name].epsilon
+        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {spec.words}"
+        for name, spec in PARTS.items()
+        if not spec.main and name in release.parts and release.parts[name].epsilon
     ]
-    notes += said("shares", shares, shares=" and ".join(shares))
+    notes += said("shares", shares and release.source != "none", shares=" and ".join(shares))
     if names.LARGEST in release.found:
         most = release.found[names.CEILING]
         notes += said("released effect", error=effect_error(release), most=most)

@@ -316,8 +316,7 @@ def group_worths(
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=color, lw=1.6)
         ax.scatter(part["worth"], at, color=color, marker=marker, s=30, zorder=3, label=name)
-    heading = "" if pooled else ", ".join(factors)
-    return _finish(ax, caption, label, factors=heading, seeded=seeded)
+    return _finish(ax, caption, label, factors="" if pooled else ", ".join(factors), seeded=seeded)
 
 
 def win_rates(
@@ -444,18 +443,16 @@ def differences(
     `kind` is the kind of the sample, rankings or choices. A difference is clear if its interval
     excludes 0.
     """
+    # the comparisons of an item are in adjacent rows
+    frame = frame.iloc[np.argsort(pd.factorize(frame["item"])[0], kind="stable")]
     versus = frame["group"].astype(str) + " vs. " + frame["other"].astype(str)
     heading = versus.iloc[0]
     labels = frame["item"].astype(str)
     pair = [str(frame[name].iloc[0]) for name in ("group", "other")]
     if versus.nunique() > 1:
-        # the comparisons of an item are in adjacent rows, each with its name
         heading = f"{versus.nunique()} comparisons of groups"
         pair = ["first", "second"]
         labels = labels + ": " + versus
-        by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
-        frame = frame.iloc[by_item]
-        labels = labels.iloc[by_item]
     ax = _intervals(
         ax,
         frame.set_axis(labels),

@@ -405,8 +405,8 @@ class RankTestResult(Result):
             statistic=self.statistic,
             threshold=self.threshold,
             alpha=self.alpha,
-            caption=f"Test of {self.test.removesuffix('Test')}: {tables.format_pvalue(self.pvalue or 0.0)} "
-            f"({guarantee.caption(self.release)})",
+            caption=f"Test of {self.test.removesuffix('Test')}: "
+            f"{tables.format_pvalue(self.pvalue or 0.0)} ({guarantee.caption(self.release)})",
             seeded=self.release.source == "seeded",
             ax=ax,
         )

@@ -9,14 +9,20 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.dependence import degrees_of_freedom
+from privrank.bradley_terry.dependence import (
+    degrees_of_freedom,
+    independent_scores,
+    moments_by_block,
+)
 from privrank.bradley_terry.equations import ScoreEquations, degree_error
 from privrank.bradley_terry.errors import to_normal
+from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.paircounts import uncounted
 from privrank.bradley_terry.readings import score_equations
 from privrank.hypotheses.ranksets import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.names import SIDES
+from privrank.release.names import DEPENDENCE, MOMENTS, SIDES
+from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
@@ -68,6 +74,81 @@ def _responses(facts: ScoreEquations) -> FloatArray:
     if not len(facts.response):
         return np.zeros((facts.items, facts.items))
     return replace(facts.pairs, count=facts.response).table(facts.items)
+
+
+def design_effects(
+    facts: ScoreEquations,
+    release: Release,
+    values: FloatArray,
+    degrees: FloatArray,
+    scale: FloatArray,
+) -> FloatArray:
+    """Return design effects of estimates and of their differences, shape (m, m).
+
+    These are variances relative to independent answers, with the estimates on the diagonal. For
+    cluster-robust answers, the variances of estimates are about their means, and the variances of
+    differences are about 0, as under the hypothesis that two items are equal. About the observed
+    gap they would be smaller by gap^2 / n.
+    """
+    m = facts.items
+    n = release.design.nobs
+    if MOMENTS[0] in release.parts:
+        covariance = _cluster_covariance(facts, release, values, degrees, scale)
+        rate = np.clip(0.5 + (values - 0.5) * scale / degrees, 0.0, 1.0)
+        alone = equal_variances(facts, degrees, scale, facts.pairs.table(m))
+        np.fill_diagonal(alone, (degrees / scale) ** 2 * rate_variance(facts, rate, degrees))
+        # second moments about 0 of n scores from their variance about the mean, gap
+        gap = values[:, None] - values
+        both = np.maximum(own_and_between(covariance), 0.0)
+        about = (1.0 - 1.0 / n) * both + gap**2 / n
+        np.fill_diagonal(about, np.diag(both))
+    elif DEPENDENCE in release.parts:
+        # released design effects: score variances at the fit, with and without dependence, both
+        # divided by the same scale
+        b = estimate(facts, release).coefficients
+        squares = np.outer(scale, scale)
+        alone = own_and_between(independent_scores(facts, release, b) / squares)
+        about = own_and_between(score_covariance(facts, release, b) / squares)
+    else:
+        return np.ones((m, m))
+    # an item that won or lost everything shows no dependence
+    return np.asarray(np.divide(about, alone, np.ones_like(alone), where=alone > 0))
+
+
+def _cluster_covariance(
+    facts: ScoreEquations,
+    release: Release,
+    values: FloatArray,
+    degrees: FloatArray,
+    scale: FloatArray,
+) -> FloatArray:
+    """Return the cluster-robust covariance of the estimates, shape (m, m).
+
+    For non-private fits only.
+
+    A win rate is the ratio of an item's wins to its comparisons. To first order respondent r moves
+    it by (w - tau d) / D, with w wins in d comparisons of the item among the answers of r, and D
+    the item's comparisons in all. These contributions sum to 0 over respondents, so n / (n - 1)
+    times the sum of their outer products is unbiased. The contributions to half the net wins do not
+    sum to 0, so their mean is subtracted.
+    """
+    pairs = facts.pairs
+    n = release.design.nobs
+    edges = len(pairs.first)
+    ((_, yy, yn, nn),) = moments_by_block(facts, release)
+    # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
+    place = np.arange(edges)
+    wins, met = np.zeros((2, facts.items, edges))
+    wins[pairs.first, place] = 0.5
+    wins[pairs.second, place] = -0.5
+    met[pairs.first, place] = met[pairs.second, place] = 1.0
+    wins /= scale[:, None]
+    ratio = np.where(scale == degrees, values - 0.5, 0.0)
+    rest = values - 0.5 - ratio
+    met *= (ratio / scale)[:, None]
+    cross = wins @ yn @ met.T
+    total = wins @ yy @ wins.T - cross - cross.T + met @ nn @ met.T - np.outer(rest, rest) / n
+    return np.asarray(n / max(n - 1, 1) * total)
 
 
 # Assumed spread of an item's probabilities to win against strong and weak opponents
