@@ -244,8 +244,11 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        read = partial(infer_topk, release, k=self._k, target=target, alpha=alpha, warn=True)
-        return fit_error_guard(read, release, reader)
+        return fit_error_guard(
+            partial(infer_topk, release, k=self._k, target=target, alpha=alpha, warn=True),
+            release,
+            reader,
+        )
 
     @staticmethod
     def from_reports(

@@ -718,9 +718,10 @@ def identified_notes(result: TopKResult) -> list[str]:
     if uncounted(result.release):
         return said("net wins alone")
     names = [item for item, known in zip(result.items, result._known, strict=True) if not known]
-    several = [part for part in facts.components.groups if len(part) > 1]
     return [
-        *part_notes(result.release.design, several),
+        *part_notes(
+            result.release.design, [part for part in facts.components.groups if len(part) > 1]
+        ),
         *warned("uncounted items", names, names=", ".join(names)),
     ]
 
@@ -728,7 +729,6 @@ def identified_notes(result: TopKResult) -> list[str]:
 def _estimate_notes(result: TopKResult) -> list[str]:
     """Return notes on the target, the intervals and the coding of answers."""
     release = result.release
-    key = "net wins" if result._by_net else "win rates"
     noisy = np.mean(2.0 * np.sqrt(result._noise()) >= np.sqrt(result._variance_at(result.estimate)))
     # more than k items have a rank up to k if items at the k-th rank are tied
     ranks = result.ranks()
@@ -737,11 +737,11 @@ def _estimate_notes(result: TopKResult) -> list[str]:
         ranks = ranks[ranks == ranks[ranks <= result.k].max()]
         intervals = guarantee.outcome_notes(release)
     else:
-        level = percent(1.0 - result.alpha)
         counted = "by wins and losses" if SIDES in result._facts().terms else "by nets and counts"
         target = "by net wins" if result._by_net else counted
         intervals = said(target, result._by_net or release.design.unknown)
-        intervals += guarantee.interval_notes(key, release, level)
+        shown = "net wins" if result._by_net else "win rates"
+        intervals += guarantee.interval_notes(shown, release, percent(1.0 - result.alpha))
     return [
         *intervals,
         *guarantee.tie_notes(ranks, "equal estimates, selection" if divided else ""),
@@ -780,8 +780,8 @@ def _opponent_words(result: TopKResult) -> list[str]:
     known = result._known
     # items of two components are not compared, and net wins alone do not show the opponents
     counted = np.isfinite(result.effects[known]).any() and facts.matching is None
-    connected = sum(len(part) > 1 for part in facts.components.groups) <= 1
-    if result._by_net or not (counted and connected):
+    parts = sum(len(part) > 1 for part in facts.components.groups)
+    if result._by_net or not counted or parts > 1:
         return []
     met = facts.pairs.table(len(result.items))[np.ix_(known, known)]
     m = len(met)
