@@ -359,8 +359,7 @@ class Result(Summarised):
                 )
         changes: dict[str, Any] = {"items": items}
         if isinstance(survey, Sample):
-            sizes = (size for _, size in survey.groups)
-            changes["groups"] = tuple(zip(more[0], sizes, strict=True))
+            changes["groups"] = tuple(zip(more[0], (n for _, n in survey.groups), strict=True))
         elif facts is not None:
             changes["covariates"] = replace(facts, item_columns=more[0], columns=more[1])
         return replace(self, release=replace(self.release, survey=replace(survey, **changes)))

@@ -109,8 +109,9 @@ class BTLResult(CoefficientResult):
 
     def _at(self, at: At) -> contrasts.Worths:
         design = self.release.design
-        table = worth_map(design, groups_at(design.covariates, at))
-        return contrasts.Worths(self._inference(), table)
+        return contrasts.Worths(
+            self._inference(), worth_map(design, groups_at(design.covariates, at))
+        )
 
     def worths(self, at: At = None) -> pd.DataFrame:
         """Return the worths of each group.

@@ -357,10 +357,9 @@ class CoefficientResult(Result):
     def _unlimited(self) -> dict[str, str]:
         infinite = self.conf_int()[self.params.notna()].isin([-np.inf, np.inf])
         words = {(True, True): "no limit", (True, False): "no lower limit"}
-        rows = zip(infinite.index, infinite["lower"], infinite["upper"], strict=True)
         return {
             str(term): words.get((low, high), "no upper limit")
-            for term, low, high in rows
+            for term, low, high in infinite.itertuples()
             if low or high
         }
 
@@ -373,9 +372,8 @@ class CoefficientResult(Result):
         {'crimRate': 0.034, 'position': -0.0112, 'socBurd': -0.0085, 'culture': -0.0143}
         """
         known = self._named(np.ones(len(self._display())), "")
-        names = list(known.index)
         covariance = propagate(self._display(), self._inference().errors.total)
-        return pd.DataFrame(covariance * np.outer(known, known), names, names)
+        return pd.DataFrame(covariance * np.outer(known, known), [*known.index], [*known.index])
 
     def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
@@ -502,8 +500,9 @@ class CoefficientResult(Result):
             hypothesis if values is None else (hypothesis, values), names
         )
         rows = fitted_rows(inference.equations, display(self.release.design), weights)
-        described = equation_names((weights, constants), names)
-        return HypothesisTest.of(inference, described, rows, constants.ravel())
+        return HypothesisTest.of(
+            inference, equation_names((weights, constants), names), rows, constants.ravel()
+        )
 
     def t_test(self, hypothesis: Any) -> ContrastTests:
         """Test linear hypotheses one by one, each by :meth:`test`.
@@ -594,9 +593,10 @@ def fit_warnings(
         "infinite", fitted.infinite, estimates="worths" if facts is None else "coefficients"
     )
     noisy = facts is None and release.source != "none" and len(equations.pairs.first) > 0
-    score = equations.score[: equations.items]
     # in the local model unanimous answers to a pair are on the boundary at every epsilon
-    beyond = noisy and not attainable(score, equations.pairs, equations.function)
+    beyond = noisy and not attainable(
+        equations.score[: equations.items], equations.pairs, equations.function
+    )
     messages += warned("beyond", beyond) + warned("unfinished", not fitted.converged)
     if matching is not None:
         messages += _unlike_notes(matching)

@@ -211,9 +211,13 @@ def at_most(release: Release) -> bool:
 
     They are if the release determines only an upper bound of the design effect.
     """
-    released = names.LARGEST in release.found and release.source != "none"
     # an effect of at most 1 is 1
-    return released and effect_bounded(release) and released_effect(release) > 1.0
+    return (
+        names.LARGEST in release.found
+        and release.source != "none"
+        and effect_bounded(release)
+        and released_effect(release) > 1.0
+    )
 
 
 def sampling_head(releases: Iterable[Release]) -> str:
@@ -259,8 +263,11 @@ def loss_notes(release: Release, estimator: str) -> list[str]:
 
     For the logit the matching loss is the log-loss.
     """
-    key = "perturbed estimator" if _perturbed(release) else "estimator"
-    return said(key, release.link != LOGIT, estimator=estimator)
+    return said(
+        "perturbed estimator" if _perturbed(release) else "estimator",
+        release.link != LOGIT,
+        estimator=estimator,
+    )
 
 
 def _perturbed(release: Release) -> bool:
@@ -436,6 +443,5 @@ def assumptions(release: Release, *more: str) -> list[str]:
     """
     if release.local:
         single = isinstance(release.survey, Design) or release.mechanism == "comparisons"
-        assigned = ["assigned"] if single else []
-        return ["devices", "reporting", *assigned, *more]
+        return ["devices", "reporting", *(["assigned"] if single else []), *more]
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]

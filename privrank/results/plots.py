@@ -220,8 +220,10 @@ def _intervals(
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_BLUE, lw=1.6, zorder=1, label=label)
     chosen = np.full(len(frame), chosen)
-    styles = ((chosen, "D", _CHOSEN, names[0]), (~chosen, "o", _INK, names[1]))
-    for some, marker, color, name in styles:
+    for some, marker, color, name in (
+        (chosen, "D", _CHOSEN, names[0]),
+        (~chosen, "o", _INK, names[1]),
+    ):
         if some.any():
             ax.scatter(
                 frame.loc[some, estimate],
@@ -472,8 +474,12 @@ def differences(
     where = ax.get_yaxis_transform()
     ax.text(0.01, -1.1, left, transform=where, ha="left", color="0.35", fontsize="small")
     ax.text(0.99, -1.1, right, transform=where, ha="right", color="0.35", fontsize="small")
-    label = f"difference in {unit} ({' - '.join(pair)})"
-    return _finish(ax, f"{heading} ({caption})", label, seeded=seeded)
+    return _finish(
+        ax,
+        f"{heading} ({caption})",
+        f"difference in {unit} ({' - '.join(pair)})",
+        seeded=seeded,
+    )
 
 
 def null_distribution(
@@ -495,8 +501,9 @@ def null_distribution(
     ax.stairs(mass / np.diff(edges), edges, fill=True, color=_AREA)
     ax.axvline(statistic, color=_CHOSEN, lw=2.2, label="observed")
     if threshold is not None:
-        label = f"critical value ({100 * alpha:g}%)"
-        ax.axvline(threshold, color=_INK, lw=1.2, ls="--", label=label)
+        ax.axvline(
+            threshold, color=_INK, lw=1.2, ls="--", label=f"critical value ({100 * alpha:g}%)"
+        )
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
     return _finish(ax, caption, "test statistic (including privacy noise)", seeded=seeded)

@@ -218,8 +218,9 @@ class RankTestResult(Result):
         part = self._distance
         if part is None:
             return None
-        observed = float(part.values[0] * part.step)
-        return corrected_distance(observed, self.nobs, self.null_model.probabilities)
+        return corrected_distance(
+            float(part.values[0] * part.step), self.nobs, self.null_model.probabilities
+        )
 
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the total variation distance from H0.
@@ -355,7 +356,6 @@ class RankTestResult(Result):
             drawn = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
         shown = self.to_frame().dropna(axis="columns")
-        known_null = ["null"] if self.test == "IdentityTest" else []
         return tables.laid_out(
             shown.set_axis([tables.statistic_words(release.mechanism)]),
             _COLUMNS,
@@ -377,7 +377,11 @@ class RankTestResult(Result):
                     *said("completed", release.sample.completed),
                     *said("threshold", details and self.threshold is not None),
                 ],
-                assumptions=assumed(guarantee.assumptions(release, *known_null)),
+                assumptions=assumed(
+                    guarantee.assumptions(
+                        release, *(["null"] if self.test == "IdentityTest" else [])
+                    )
+                ),
                 privacy=guarantee.sample_privacy(release),
             ),
             cautions=self._cautions(),

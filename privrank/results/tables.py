@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -65,7 +65,8 @@ class Column:
     missing: str = ""
 
 
-class Notes(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Notes:
     """Sentences below a table, by the note they belong to."""
 
     estimates: Sequence[str] = ()
@@ -126,12 +127,13 @@ def laid_out(
         [column.missing if pd.isna(value) else column.printed(value) for value in frame[name]]
         for name, column in shown.items()
     ]
+    parts = (notes.estimates, notes.tests, notes.assumptions, notes.privacy)
     return Table(
         title=title,
         header=tuple(header),
         columns=("", *(column.heading for column in shown.values())),
         rows=tuple(zip(map(str, frame.index), *cells, strict=True)),
-        notes=(*(" ".join(part) for part in notes if part), *cautions),
+        notes=(*(" ".join(part) for part in parts if part), *cautions),
         cautions=tuple(cautions),
     )
 

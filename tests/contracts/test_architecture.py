@@ -496,6 +496,8 @@ def test_no_class_inherits():
     assert found.pop(("results.base", "Summarised")) == ["ABC"]
     assert found.pop(("results.base", "Result")) == ["Summarised"]
     assert found.pop(("results.pooled", "PooledResult")) == ["Summarised"]
+    # a fit is stated by coefficient and by item
+    assert found.pop(("results.btl", "BTLResult")) == ["CoefficientResult"]
     # hypotheses are tested one by one, or all at once
     assert found.pop(("results.hypotheses", "LinearHypotheses")) == ["ABC"]
     hypotheses = [found.pop(name) for name in list(found) if name[0] == "results.hypotheses"]
