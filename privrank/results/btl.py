@@ -19,7 +19,7 @@ from privrank.distributions.links import LOGIT
 from privrank.distributions.simulate import PlackettLuce, generator
 from privrank.hypotheses.ranksets import shared_ranks
 from privrank.plans.choice import MIN_ITEMS_MATCHED
-from privrank.release.names import PAIR_COUNTS
+from privrank.release.names import PAIR_COUNTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates
 from privrank.results import guarantee, plots, tables
@@ -544,6 +544,18 @@ class BTLResult(CoefficientResult):
         design = release.design
         facts = design.covariates
         frame = self.to_frame()
+        estimate = str(frame.columns[0])
+        # terms that are not identified have no numbers
+        shown = frame.where(frame[estimate].notna(), axis=0)
+        if facts is None:
+            sizes = {item: len(part) for part in self.components for item in part}
+            among = [
+                f" of {sizes[item]}" if sizes[item] < len(frame) else "" for item in frame.index
+            ]
+            shown = shown.assign(ranks=tables.rank_ranges(frame) + among)
+        if design.davidson:
+            tie = self.tie_parameter.rename({"estimate": estimate}).to_frame(TIE_ROW)
+            shown = pd.concat([shown, tie.T.assign(ranks="")])[list(shown)]
         known = design.pairs is not None and design.pairs.origin not in ASSERTED
         total = f"{design.pairs.total:,.15g}" if known and design.pairs is not None else "private"
         kind = "Results" if facts is None else "Regression Results"
@@ -557,9 +569,9 @@ class BTLResult(CoefficientResult):
             privacy += said("covariates public", facts.names)
             privacy += said("order public", facts.ordered)
         return tables.laid_out(
-            _shown(self, frame),
+            shown,
             tables.fit_columns(
-                str(frame.columns[0]),
+                estimate,
                 self.alpha,
                 sampling=tables.Column(guarantee.sampling_head([release])),
             ),
@@ -672,20 +684,6 @@ def _answer_columns(difference: FloatArray, inference: Inference) -> dict[str, F
     return dict(zip(("win", "tie", "loss"), answers, strict=True))
 
 
-def _shown(result: BTLResult, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed rows of a fit: identified terms and a tie parameter."""
-    estimate = frame.columns[0]
-    shown = frame.where(frame[estimate].notna(), axis=0)
-    if "rank" in frame:
-        sizes = {item: len(part) for part in result.components for item in part}
-        among = [f" of {sizes[item]}" if sizes[item] < len(frame) else "" for item in frame.index]
-        shown = shown.assign(ranks=tables.rank_ranges(frame) + among)
-    if not result.release.design.davidson:
-        return shown
-    tie = result.tie_parameter.rename({"estimate": estimate}).to_frame(TIE_ROW)
-    return pd.concat([shown, tie.T.assign(ranks="")])[list(shown)]
-
-
 def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
     """Return notes on estimates, intervals and the coding of answers."""
     release = result.release
@@ -706,12 +704,18 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
         names = " and ".join(name for name, _, _ in facts.bounds)
         notes += said("zero of covariates", names and "Intercept" in facts.columns, names=names)
         notes += _covariate_notes(result, facts)
+    perturbed = release.source != "none" and WORTHS in release.parts
     if design.davidson:
         answers = answer_probabilities(np.zeros(1), float(result.estimate.coefficients[-1]))
         notes += said("tie parameter", probability=float(answers[1][0]))
     return [
         *notes,
-        *guarantee.loss_notes(release, result.estimator),
+        # for the logit the matching loss is the log-loss
+        *said(
+            "perturbed estimator" if perturbed else "estimator",
+            release.link != LOGIT,
+            estimator=result.estimator,
+        ),
         *guarantee.bound_notes(design),
         *guarantee.cost_notes(release, result.design_effect, noisy),
     ]

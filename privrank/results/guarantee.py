@@ -11,7 +11,7 @@ import pandas as pd
 
 from privrank.bradley_terry.dependence import effect_bounded, effect_error, released_effect
 from privrank.bradley_terry.paircounts import uncounted
-from privrank.distributions.links import BUILT_IN, LOGIT
+from privrank.distributions.links import BUILT_IN
 from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.privacy.netnoise import ZeroSumLaplace
@@ -258,22 +258,6 @@ def count_notes(release: Release, key: str = "equal counts") -> list[str]:
     return said("matched", release.design.matched)
 
 
-def loss_notes(release: Release, estimator: str) -> list[str]:
-    """Return a note on the estimator if the link is not the logit.
-
-    For the logit the matching loss is the log-loss.
-    """
-    return said(
-        "perturbed estimator" if _perturbed(release) else "estimator",
-        release.link != LOGIT,
-        estimator=estimator,
-    )
-
-
-def _perturbed(release: Release) -> bool:
-    return release.source != "none" and names.WORTHS in release.parts
-
-
 def privacy_notes(release: Release) -> list[str]:
     """Return the notes on the privacy guarantee."""
     survey = release.survey
@@ -339,7 +323,7 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
         *said("pairs asked", release.local),
         *said(
             "declared link",
-            _perturbed(release) and link not in BUILT_IN,
+            names.WORTHS in release.parts and curated and link not in BUILT_IN,
             link=link.name,
             first=link.kappa1,
             second=link.kappa2,
