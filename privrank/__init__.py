@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from privrank.release.release import Release as Release
     from privrank.reporting.document import report as report
     from privrank.results.aggregation import AggregationResult as AggregationResult
+    from privrank.results.base import summary_col as summary_col
     from privrank.results.btl import BTLResult as BTLResult
     from privrank.results.closeness import ClosenessResult as ClosenessResult
-    from privrank.results.columns import summary_col as summary_col
     from privrank.results.ledger import Budget as Budget
     from privrank.results.pooled import PooledResult as PooledResult
     from privrank.results.ranktest import RankTestResult as RankTestResult
@@ -77,7 +77,7 @@ _HOME = {
     "pool": "privrank.pooling",
     "read_preflib": "privrank.encode.rankingforms",
     "report": "privrank.reporting.document",
-    "summary_col": "privrank.results.columns",
+    "summary_col": "privrank.results.base",
     "tolerance_to_phi": "privrank.distributions.mallows",
 }
 

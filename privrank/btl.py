@@ -24,8 +24,8 @@ from privrank.release.names import SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, DesignKind, Excess, size_of
 from privrank.results.btl import BTLResult
+from privrank.results.coefficients import fit_warnings
 from privrank.results.ledger import Budget
-from privrank.results.worthtable import fit_warnings
 from privrank.util import checks
 
 

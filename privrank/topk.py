@@ -9,16 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.dependence import independent_scores, moments_by_block
 from privrank.bradley_terry.equations import (
-    ScoreEquations,
     degree_error,
     released_degrees,
     score_equations,
 )
-from privrank.bradley_terry.estimate import estimate as estimate_worths
-from privrank.bradley_terry.estimate import score_covariance
 from privrank.bradley_terry.paircounts import FEW, uncounted
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded
@@ -27,13 +22,13 @@ from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.choice import Dependence, plan_comparisons
 from privrank.plans.comparisons import Noise, Request, Target, plan_selection
-from privrank.release.names import DEPENDENCE, MOMENTS, NET, SIDES, WORTHS
+from privrank.release.names import NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
-from privrank.results.topk import TopKResult, equal_variances, rate_variance
+from privrank.results.topk import TopKResult, design_effects, identified_notes
 from privrank.util import checks
-from privrank.util.arrays import FloatArray, readonly_copy
+from privrank.util.arrays import readonly_copy
 
 
 class PrivateTopK:
@@ -118,10 +113,9 @@ class PrivateTopK:
         design: DesignKind = "private",
         pair_counts: object = None,
     ) -> None:
-        _check_ties(ties)
+        _check_declared(pair_counts, ties)
         encoded = comparisons
         if not isinstance(encoded, Encoded):
-            _check_counts(pair_counts)
             encoded = encode_comparisons(
                 comparisons,
                 ComparisonColumns(item1, item2, outcome, respondent, counts),
@@ -166,9 +160,8 @@ class PrivateTopK:
         >>> model
         <PrivateTopK: k = 2, 6 items, 303 respondents>
         """
-        _check_counts(arguments.get("pair_counts"))
+        _check_declared(arguments.get("pair_counts"), arguments.get("ties", False))
         encoded = formula_columns(formula, data, arguments)
-        _check_ties(encoded.design.ties)
         if encoded.design.covariates is not None:
             raise ValueError(
                 "formula must have '~ 1' on its right-hand side, because the selection has no "
@@ -253,8 +246,11 @@ class PrivateTopK:
             budget=budget,
             rng=rng,
         )
-        read = partial(infer_topk, release, k=self._k, target=target, alpha=alpha, warn=True)
-        return fit_error_guard(read, release, reader)
+        return fit_error_guard(
+            partial(infer_topk, release, k=self._k, target=target, alpha=alpha, warn=True),
+            release,
+            reader,
+        )
 
     @staticmethod
     def from_reports(
@@ -327,23 +323,19 @@ class PrivateTopK:
         return infer_topk(release, k=k, target=target, alpha=alpha, warn=True)
 
 
-def _check_counts(pair_counts: object) -> None:
-    """Refuse to release pair counts, which a selection does not use."""
-    if isinstance(pair_counts, str) and pair_counts in ("release", "proportional"):
-        raise ValueError(
-            f"pair_counts={pair_counts!r} is for the worths of PrivateBTL; a selection needs no "
-            f"pair counts. Omit pair_counts."
-        )
-
-
-def _check_ties(ties: object) -> None:
-    """Refuse a tie parameter and any other invalid value of `ties`."""
+def _check_declared(pair_counts: object, ties: object) -> None:
+    """Refuse arguments for pair counts and tie parameters, which a selection does not use."""
     if isinstance(ties, str) and ties == "davidson":
         raise ValueError(
             "ties='davidson' is for PrivateBTL; a selection has no tie parameter. Use ties=True, "
             "which counts a tie as half a win for each item."
         )
     checks.check_flag("ties", ties)
+    if isinstance(pair_counts, str) and pair_counts in ("release", "proportional"):
+        raise ValueError(
+            f"pair_counts={pair_counts!r} is for the worths of PrivateBTL; a selection needs no "
+            f"pair counts. Omit pair_counts."
+        )
 
 
 def _check_read(release: Release, target: object) -> None:
@@ -391,8 +383,7 @@ def infer_topk(
     if release.design.davidson:  # net wins do not depend on how ties are counted
         release = replace(release, survey=replace(release.design, ties=True))
     facts = score_equations(release)
-    alpha = checks.check_alpha(alpha)
-    k = checks.check_count("k", k, high=facts.items - 1)
+    size = checks.check_count("k", k, high=facts.items - 1)
     few = FEW * degree_error(facts)
     degrees = np.maximum(released_degrees(facts), max(few, 1.0))
     # the statistic by which items are ranked, divided by its scale
@@ -403,15 +394,15 @@ def infer_topk(
     if part is not None:  # as released, because the score of the equations is centred to sum 0
         score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
-    effects = _design_effects(facts, release, estimate, degrees, scale)
+    effects = design_effects(facts, release, estimate, degrees, scale)
     apart = (released_degrees(facts) <= few) | uncounted(release)
     effects[apart[:, None] | apart] = np.inf
     if facts.matching is None:  # no differences between items that pair counts do not connect
         effects[~facts.components.together & ~np.eye(facts.items, dtype=bool)] = np.inf
     result = TopKResult(
         release=release,
-        k=k,
-        alpha=alpha,
+        k=size,
+        alpha=checks.check_alpha(alpha),
         target="net wins" if by_net else "win rate",
         estimate=readonly_copy(estimate, np.float64),
         degrees=readonly_copy(degrees, np.float64),
@@ -419,80 +410,5 @@ def infer_topk(
         effects=readonly_copy(effects, np.float64),
     )
     if warn:
-        checks.warn(*result._identified_notes())
+        checks.warn(*identified_notes(result))
     return result
-
-
-def _design_effects(
-    facts: ScoreEquations,
-    release: Release,
-    estimate: FloatArray,
-    degrees: FloatArray,
-    scale: FloatArray,
-) -> FloatArray:
-    """Return design effects of estimates and of their differences, shape (m, m).
-
-    These are variances relative to independent answers, with the estimates on the diagonal. For
-    cluster-robust answers, the variances of estimates are about their means, and the variances of
-    differences are about 0, as under the hypothesis that two items are equal. About the observed
-    gap they would be smaller by gap^2 / n.
-    """
-    m = facts.items
-    n = release.design.nobs
-    if MOMENTS[0] in release.parts:
-        covariance = _cluster_covariance(facts, release, estimate, degrees, scale)
-        rate = np.clip(0.5 + (estimate - 0.5) * scale / degrees, 0.0, 1.0)
-        alone = equal_variances(facts, degrees, scale, facts.pairs.table(m))
-        np.fill_diagonal(alone, (degrees / scale) ** 2 * rate_variance(facts, rate, degrees))
-        # second moments about 0 of n scores from their variance about the mean, gap
-        gap = estimate[:, None] - estimate
-        both = np.maximum(own_and_between(covariance), 0.0)
-        about = (1.0 - 1.0 / n) * both + gap**2 / n
-        np.fill_diagonal(about, np.diag(both))
-    elif DEPENDENCE in release.parts:
-        # released design effects: score variances at the fit, with and without dependence, both
-        # divided by the same scale
-        b = estimate_worths(facts, release).coefficients
-        squares = np.outer(scale, scale)
-        alone = own_and_between(independent_scores(facts, release, b) / squares)
-        about = own_and_between(score_covariance(facts, release, b) / squares)
-    else:
-        return np.ones((m, m))
-    # an item that won or lost everything shows no dependence
-    return np.asarray(np.divide(about, alone, np.ones_like(alone), where=alone > 0))
-
-
-def _cluster_covariance(
-    facts: ScoreEquations,
-    release: Release,
-    estimate: FloatArray,
-    degrees: FloatArray,
-    scale: FloatArray,
-) -> FloatArray:
-    """Return the cluster-robust covariance of the estimates, shape (m, m).
-
-    For non-private fits only.
-
-    A win rate is the ratio of an item's wins to its comparisons. To first order respondent r moves
-    it by (w - tau d) / D, with w wins in d comparisons of the item among the answers of r, and D
-    the item's comparisons in all. These contributions sum to 0 over respondents, so n / (n - 1)
-    times the sum of their outer products is unbiased. The contributions to half the net wins do not
-    sum to 0, so their mean is subtracted.
-    """
-    pairs = facts.pairs
-    n = release.design.nobs
-    edges = len(pairs.first)
-    ((_, yy, yn, nn),) = moments_by_block(facts, release)
-    # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
-    place = np.arange(edges)
-    wins, met = np.zeros((2, facts.items, edges))
-    wins[pairs.first, place] = 0.5
-    wins[pairs.second, place] = -0.5
-    met[pairs.first, place] = met[pairs.second, place] = 1.0
-    wins /= scale[:, None]
-    ratio = np.where(scale == degrees, estimate - 0.5, 0.0)
-    rest = estimate - 0.5 - ratio
-    met *= (ratio / scale)[:, None]
-    cross = wins @ yn @ met.T
-    total = wins @ yy @ wins.T - cross - cross.T + met @ nn @ met.T - np.outer(rest, rest) / n
-    return np.asarray(n / max(n - 1, 1) * total)

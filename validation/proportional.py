@@ -180,7 +180,7 @@ def one(rng: np.random.Generator, cell: Cell) -> tuple[Any, ...]:
     true = contrasts @ worths
     covered = [(low <= true) & (true <= high) for low, high in limits]
     widths = [float(np.median(high - low)) for low, high in limits]
-    matching = fits[0]._equations().matching
+    matching = fits[0]._inference().equations.matching
     hidden = float(np.isinf(limits[0][1] - limits[0][0]).mean())
     warned = any("who met whom" in said or "own half" in said for said in fits[0].warnings)
     found = [matching.pvalue < 0.05, matching.beta, float(warned), hidden]

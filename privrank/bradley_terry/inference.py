@@ -251,34 +251,36 @@ class Inference:
         The release, read as score equations.
     fitted : WorthEstimate
         The fit of these equations.
-    errors : Covariance
-        Covariance of the coefficients.
-    free : FreeFit, or None
-        The fit without item covariates, if the model has item covariates that do not determine all
-        worths.
     """
 
     release: Release
     equations: ScoreEquations
     fitted: WorthEstimate
-    errors: Covariance
-    free: FreeFit | None = None
 
     @classmethod
     def of(cls, release: Release, fitted: WorthEstimate) -> Inference:
-        """Compute the covariance of a fit."""
-        equations = score_equations(release)
-        errors = covariance(equations, release, fitted)
-        free = FreeFit.of(release, corrected=fitted.corrected)
-        if free is not None:
-            # a deviation u_i of a worth moves the scores by the information of the fit
-            edges = equations.linear.predict(fitted.coefficients)
-            weights = (equations.pairs.count * equations.fitted.curvature(edges))[:, None]
-            moved = equations.linear.matrix.T @ (weights * free.inference.equations.linear.matrix)
-            variances = np.repeat(free.scatter, equations.items - 1)
-            moved = np.asarray(moved)[:, : len(variances)]
-            errors = replace(errors, scattered=(moved * variances) @ moved.T)
-        return cls(release, equations, fitted, errors, free)
+        """Read the release of a fit; the covariance follows on request."""
+        return cls(release, score_equations(release), fitted)
+
+    @cached_property
+    def errors(self) -> Covariance:
+        """Covariance of the coefficients, with the scatter of items about their covariates."""
+        equations = self.equations
+        errors = covariance(equations, self.release, self.fitted)
+        if self.free is None:
+            return errors
+        # a deviation u_i of a worth moves the scores by the information of the fit
+        edges = equations.linear.predict(self.fitted.coefficients)
+        weights = (equations.pairs.count * equations.fitted.curvature(edges))[:, None]
+        moved = equations.linear.matrix.T @ (weights * self.free.inference.equations.linear.matrix)
+        variances = np.repeat(self.free.scatter, equations.items - 1)
+        moved = np.asarray(moved)[:, : len(variances)]
+        return replace(errors, scattered=(moved * variances) @ moved.T)
+
+    @cached_property
+    def free(self) -> FreeFit | None:
+        """The fit without item covariates; None if these determine all worths or there are none."""
+        return FreeFit.of(self.release, corrected=self.fitted.corrected)
 
     @property
     def draws(self) -> int:

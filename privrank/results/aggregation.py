@@ -19,8 +19,7 @@ from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UN
 from privrank.release.release import Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
-from privrank.results.cautions import warned
-from privrank.results.claims import assumed, percent, said
+from privrank.results.claims import assumed, percent, said, warned
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, immutable, readonly_copy
 
 # The sentence for each setting of the reading of ties and missing items.

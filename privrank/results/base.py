@@ -1,12 +1,14 @@
-"""Base classes of results: the release, its public facts, archives, pages."""
+"""Base classes of results, and tables of several results side by side."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, ClassVar, Self, TypeVar, cast
+from itertools import chain
+from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -16,8 +18,9 @@ from privrank.release.archived import archive
 from privrank.release.release import Release
 from privrank.release.survey import Sample, size_of
 from privrank.results import guarantee, plots, tables
+from privrank.results.claims import said
 from privrank.util.arrays import immutable
-from privrank.util.checks import check_alpha, check_flag, check_names, seen
+from privrank.util.checks import check_alpha, check_count, check_flag, check_names, seen
 
 # The names in ``tidy()`` of the columns of frames.
 _WORDS = {
@@ -37,18 +40,19 @@ _REST = "Intercept"
 
 Kind = TypeVar("Kind", bound="Result")
 Value = TypeVar("Value")
+Given = TypeVarTuple("Given")
 
 
-def cached_result(compute: Callable[[Kind], Value]) -> Callable[[Kind], Value]:
-    """Cache the return value of a method of a result at the first call."""
-    name = compute.__qualname__
+def cached_result(compute: Callable[[Kind, *Given], Value]) -> Callable[[Kind, *Given], Value]:
+    """Cache the values of a method of a result, by the arguments of its calls."""
 
     @wraps(compute)
-    def stored(result: Kind) -> Value:
+    def stored(result: Kind, *given: *Given) -> Value:
         # results are frozen except for this cache of values computed from their release
-        if name not in result._kept:
-            result._kept[name] = compute(result)
-        return cast(Value, result._kept[name])
+        key = (compute.__qualname__, *given)
+        if key not in result._kept:
+            result._kept[key] = compute(result, *given)
+        return cast(Value, result._kept[key])
 
     return stored
 
@@ -173,15 +177,16 @@ class Summarised(ABC):
 
     def _fit_frame(self: Any, estimate: str, **statistic: Any) -> pd.DataFrame:
         """Return estimates with standard errors, p-values and intervals."""
-        named = {
-            estimate: self.params,
-            "std_err": self.bse,
-            "sampling": self.bse_sampling,
-            "privacy": self.bse_privacy,
-            **statistic,
-            "pvalue": self.pvalues,
-        }
-        return pd.DataFrame(named).join(self.conf_int())
+        return pd.DataFrame(
+            {
+                estimate: self.params,
+                "std_err": self.bse,
+                "sampling": self.bse_sampling,
+                "privacy": self.bse_privacy,
+                **statistic,
+                "pvalue": self.pvalues,
+            }
+        ).join(self.conf_int())
 
     def _limits(self: Any, low: Any, high: Any) -> pd.DataFrame:
         """Return the ends of intervals as a frame over the items."""
@@ -216,7 +221,7 @@ class Result(Summarised):
     """
 
     release: Release
-    _kept: dict[str, Any] = field(default_factory=dict, init=False)
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False)
 
     family: ClassVar[str]
     """Title of a table of several such results."""
@@ -336,7 +341,28 @@ class Result(Summarised):
         >>> result.with_labels({"crimRate": "Crime rate", "socBurd": "Social burden"}).items
         ('Crime rate', 'position', 'Social burden', 'culture')
         """
-        return replace(self, release=_labelled(self.release, labels))
+        survey = self.release.survey
+        # a coefficient is named by its column and its item, so these are all names
+        lists: list[tuple[str, ...]] = [survey.items]
+        if isinstance(survey, Sample):
+            lists.append(tuple(name for name, _ in survey.groups))
+        elif (facts := survey.covariates) is not None:
+            lists += [facts.item_columns, facts.columns]
+        codes = [*survey.items, *(name for names in lists[1:] for name in names if name != _REST)]
+        renamed = _checked_labels(labels, codes)
+        items, *more = (tuple(renamed.get(name, name) for name in names) for names in lists)
+        for names in (items, *more):
+            shown = [seen(name) for name in names]
+            if twice := [name for name in shown if shown.count(name) > 1]:
+                raise ValueError(
+                    f"labels must differ from each other, and {twice[0]!r} is there twice."
+                )
+        changes: dict[str, Any] = {"items": items}
+        if isinstance(survey, Sample):
+            changes["groups"] = tuple(zip(more[0], (n for _, n in survey.groups), strict=True))
+        elif facts is not None:
+            changes["covariates"] = replace(facts, item_columns=more[0], columns=more[1])
+        return replace(self, release=replace(self.release, survey=replace(survey, **changes)))
 
     def _public(self) -> dict[str, str]:
         """Return the public facts of the release for a table of several results."""
@@ -361,33 +387,6 @@ class Result(Summarised):
         return self._cautioned(pd.DataFrame(numbers, index=pd.Index([test], name="test")))
 
 
-def _labelled(release: Release, labels: object) -> Release:
-    """Return a release with labels of items, columns of covariates and groups.
-
-    The names are public facts, and nothing else changes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `labels` is not a mapping to texts, a code is unknown, or two codes get one label.
-    """
-    survey = release.survey
-    # a coefficient is named by its column and its item, so these are all names
-    lists: list[tuple[str, ...]] = [survey.items]
-    if isinstance(survey, Sample):
-        lists.append(tuple(name for name, _ in survey.groups))
-    elif (facts := survey.covariates) is not None:
-        lists += [facts.item_columns, facts.columns]
-    codes = [*survey.items, *(name for names in lists[1:] for name in names if name != _REST)]
-    items, *more = _renamed(lists, _checked_labels(labels, codes))
-    if isinstance(survey, Sample):
-        groups = tuple(zip(more[0], (size for _, size in survey.groups), strict=True))
-        return replace(release, survey=replace(survey, items=items, groups=groups))
-    if facts is not None:
-        facts = replace(facts, item_columns=more[0], columns=more[1])
-    return replace(release, survey=replace(survey, items=items, covariates=facts))
-
-
 def _checked_labels(labels: object, codes: Sequence[str]) -> dict[str, str]:
     """Return labels by code; raise if they are not labels of known codes."""
     if not isinstance(labels, Mapping) or not all(isinstance(v, str) for v in labels.values()):
@@ -402,10 +401,174 @@ def _checked_labels(labels: object, codes: Sequence[str]) -> dict[str, str]:
     return {str(code): seen(label) for code, label in labels.items()}
 
 
-def _renamed(lists: Sequence[tuple[str, ...]], labels: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Return lists of names with labels instead of codes, unique in each list."""
-    renamed = [tuple(labels.get(name, name) for name in names) for names in lists]
-    shown = [[seen(name) for name in names] for names in renamed]
-    if twice := [name for names in shown for name in names if names.count(name) > 1]:
-        raise ValueError(f"labels must differ from each other, and {twice[0]!r} is there twice.")
-    return renamed
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One column: estimates and standard errors by term, and the lines below."""
+
+    params: pd.Series[Any]
+    bse: pd.Series[Any]
+    facts: dict[str, Any]
+    public: dict[str, str]
+    unlimited: dict[str, str]
+
+    @property
+    def terms(self) -> list[str]:
+        """Terms with estimates or ranks."""
+        return [
+            *map(str, self.params.index),
+            *(label.removeprefix(RANK_OF) for label in self.facts if RANK_OF in label),
+        ]
+
+
+def summary_col(
+    results: Sequence[Summarised],
+    *,
+    names: Sequence[str] | None = None,
+    rows: Sequence[str] | None = None,
+    digits: int = 4,
+    title: str | None = None,
+) -> tables.Table:
+    """Show several results side by side, for example one column per epsilon.
+
+    Parameters
+    ----------
+    results : sequence of results
+        Results of one or several kinds. A cell is blank if a result has no such number. If results
+        estimate different quantities, an additional row names the quantity of each column.
+    names : sequence of str, optional
+        Column headings; by default each result's epsilon.
+    rows : sequence of str, optional
+        The terms to show, in this order; by default all of them. To show labels instead of codes,
+        use the ``with_labels`` method of each result.
+    digits : int, default 4
+        Decimals of estimates, standard errors, statistics and p-values.
+    title : str, optional
+        Title of the table.
+
+    Returns
+    -------
+    Table
+        With ``as_text()``, ``as_html()``, ``as_latex()``, ``as_markdown()``, ``as_csv()`` and
+        ``to_frame()``. The lines below the estimates are the public facts of each release: epsilon,
+        delta, unit, mechanism and the source of the noise. If a limit of an interval is infinite,
+        this is stated next to the standard error. The notes list every warning of the results; a
+        warning that does not concern all columns names its columns.
+
+    Raises
+    ------
+    TypeError
+        If `results` is not a list of at least one result.
+    ValueError
+        If there are not as many `names` as results, or a term is unknown.
+
+    See Also
+    --------
+    privrank.pool : Pool several fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import privrank as pr
+    >>> fears = pr.datasets.load_immigration()
+    >>> model = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
+    ...                       max_rows=6, ties=True, design="public")
+    >>> fits = [model.fit(epsilon, rng=np.random.default_rng(1)) for epsilon in (1.0, np.inf)]
+    >>> table = pr.summary_col(fits, names=["private", "non-private"])
+    >>> for line in str(table).splitlines()[2:6]:
+    ...     print(line)
+                  private  non-private
+    ----------------------------------
+    crimRate       0.6070       0.4383
+                 (0.1843)     (0.1059)
+    """
+    if not isinstance(results, Sequence) or not all(isinstance(one, Summarised) for one in results):
+        raise TypeError("results must be a list of results.")
+    if not results:
+        raise TypeError("results must be a list of at least one result.")
+    check_count("digits", digits, low=0, high=12)
+    if not isinstance(title, str | None):
+        raise TypeError(f"title must be a text, got {type(title).__name__}.")
+    shown = cast("Sequence[Result]", results)
+    columns = [_Column(*one._numbers(), one._public(), one._unlimited()) for one in shown]
+    headings = (
+        [f"eps={one.epsilon:g}" for one in shown] if names is None else check_names("names", names)
+    )
+    if len(headings) != len(results):
+        raise ValueError(f"names must give one heading per result, got {len(headings)}.")
+    terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
+    if rows is not None:
+        known = terms
+        terms = check_names("rows", rows)
+        if unknown := [row for row in terms if row not in known]:
+            raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
+    # ranks are lines below the rule, under the estimates of the same terms
+    estimates = _estimate_rows(columns, terms, digits)
+    families = {one.family for one in shown}
+    # a warning that is not about all columns begins with theirs
+    distinct = len({*headings}) == len(headings)
+    named = headings if distinct else [f"column {k}" for k in range(1, len(headings) + 1)]
+    said_of = [(name, one._cautions()) for name, one in zip(named, shown, strict=True)]
+    cautions = tuple(tables.joined(said_of))
+    return tables.Table(
+        title=title or (families.pop() if len(families) == 1 else "Results side by side"),
+        header=(),
+        columns=("", *headings),
+        rows=(*estimates, *_fact_rows(columns, terms, digits)),
+        notes=(
+            *said("errors in parentheses", any(len(column.bse) for column in columns)),
+            *said("seeded", any("seeded" in column.public["noise"] for column in columns)),
+            *cautions,
+        ),
+        rule=len(estimates),
+        cautions=cautions,
+    )
+
+
+def _estimate_rows(
+    columns: Sequence[_Column], terms: Sequence[str], digits: int
+) -> list[tuple[str, ...]]:
+    """Return a row of estimates and one of their standard errors for each term."""
+    kinds = [str(column.params.name or "") for column in columns]
+    rows = [("estimate", *kinds)] if len({*kinds} - {""}) > 1 else []
+    for term in terms:
+        estimates = [term]
+        errors = [""]
+        for column in columns:
+            value = column.params.get(term)
+            error = column.bse.get(term)
+            estimates.append(_printed("", value, digits))
+            missing = error is None or math.isnan(error)
+            shown = [_printed("", error, digits), *filter(None, [column.unlimited.get(term)])]
+            errors.append("" if missing else f"({', '.join(shown)})")
+        if any(term in column.params.index for column in columns):
+            rows += [tuple(estimates), tuple(errors)]
+    return rows
+
+
+def _fact_rows(
+    columns: Sequence[_Column], terms: Sequence[str], digits: int
+) -> list[tuple[str, ...]]:
+    """Return other lines of the results, then the public facts of their releases."""
+    labels = [
+        label
+        for label in dict.fromkeys(chain(*(column.facts for column in columns)))
+        if not label.startswith(RANK_OF) or label.removeprefix(RANK_OF) in terms
+    ]
+    rows = []
+    for label in (*labels, *dict.fromkeys(chain(*(column.public for column in columns)))):
+        values = [(column.public | column.facts).get(label) for column in columns]
+        if any(value is not None for value in values):
+            rows.append((label, *(_printed(label, value, digits) for value in values)))
+    return rows
+
+
+def _printed(label: str, value: Any, digits: int) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return tables.UNIDENTIFIED
+    least = 10.0**-digits
+    small = label.startswith("p-value") and value < least
+    return f"<{least:.{digits}f}" if small else f"{value:.{digits}f}"

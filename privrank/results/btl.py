@@ -2,55 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import inf, log
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
-from privrank.bradley_terry.equations import ScoreEquations, score_equations
-from privrank.bradley_terry.estimate import WorthEstimate
-from privrank.bradley_terry.fit import Solver, answer_probabilities
+from privrank.bradley_terry.fit import answer_probabilities
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import display, groups_at, names_shown, worth_map
-from privrank.distributions.links import LOGIT, Link
+from privrank.bradley_terry.linear import (
+    groups_at,
+    pair_predictors,
+    worth_map,
+)
+from privrank.distributions.links import LOGIT
 from privrank.distributions.simulate import PlackettLuce, generator
 from privrank.hypotheses.interval import shared_ranks
+from privrank.plans.declarations import MIN_ITEMS_MATCHED
+from privrank.release.names import PAIR_COUNTS, WORTHS
 from privrank.release.release import Release
+from privrank.release.survey import ASSERTED, Covariates
 from privrank.results import guarantee, plots, tables
-from privrank.results.base import Result, cached_result
-from privrank.results.hypotheses import (
-    ContrastTests,
-    HypothesisTest,
-    equation_names,
-    fitted_rows,
-    likelihood_ratio,
-    log_likelihood,
-    signed_z,
-    t_test,
-)
-from privrank.results.pairs import (
-    answer_columns,
-    pair_table,
-    predictors_of,
-    probability_name,
-    probability_table,
-    quasi_table,
-    shares_of,
-    tie_series,
-    worth_columns,
-)
-from privrank.results.worthtable import TIE_ROW, fit_table, limit_notes
-from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
+from privrank.results.claims import assumed, percent, said
+from privrank.results.coefficients import TIE_ROW, CoefficientResult
+from privrank.results.hypotheses import HypothesisTest
+from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_choice, check_count, check_flag, check_number
-from privrank.util.formula import constraint
-from privrank.util.solvers import matvec, propagate
+from privrank.util.solvers import propagate
 
 # Points of the Elo scale in one unit of the logit: 400 of them are odds of 10.
-_ELO = 400.0 / log(10.0)
+_ELO = 400.0 / math.log(10.0)
+
+# Number of items whose differences are compared to find the largest source of error.
+_SOME_ITEMS = 64
 
 Form = Literal["comparisons", "rankings"]
 At = Mapping[str, Any] | None
@@ -58,7 +46,7 @@ At = Mapping[str, Any] | None
 
 @immutable
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class BTLResult(Result):
+class BTLResult(CoefficientResult):
     """Results of a private Bradley-Terry fit.
 
     With covariates, methods about items (:meth:`ranks`, :meth:`pairwise`, ...) take ``at=``, levels
@@ -106,469 +94,6 @@ class BTLResult(Result):
 
     family: ClassVar[str] = "Bradley-Terry worths"
 
-    requested: float | Literal["auto"]
-    solver: Solver
-    estimate: WorthEstimate = field(repr=False)
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def _plain(self) -> bool:
-        return self.release.design.covariates is None
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return names_shown(self.release.design)
-
-    @cached_result
-    def _inference(self) -> Inference:
-        return Inference.of(self.release, self.estimate)
-
-    @cached_result
-    def _equations(self) -> ScoreEquations:
-        return score_equations(self.release)
-
-    @cached_result
-    def _display(self) -> FloatArray:
-        return readonly_copy(
-            self._equations().components.within(display(self.release.design)), np.float64
-        )
-
-    def _named(self, values: Any, name: str) -> pd.Series[Any]:
-        """Return a series by shown coefficient, missing if not identified."""
-        index = pd.Index(self._names, name="item" if self._plain else "term")
-        series = pd.Series(np.array(values), index=index, name=name)
-        if self._equations().components.projection is not None:
-            # a row of zeros shows a coefficient that the released comparisons do not identify
-            series = series.where(np.asarray(self._display().any(axis=1)), np.nan)
-        return series
-
-    def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
-        """Return the standard errors from one source, given half its covariance."""
-        variances = self._inference().errors.variances(half, self._display())
-        return self._named(np.sqrt(np.maximum(variances, 0.0)), name)
-
-    def _estimated(self) -> FloatArray:
-        return matvec(self._display(), self.estimate.coefficients)
-
-    @property
-    def link(self) -> Link:
-        """Link of the model.
-
-        Examples
-        --------
-        >>> result.link.name
-        'logit'
-        """
-        return self.release.link
-
-    @property
-    def estimator(self) -> str:
-        """The loss that the estimates minimise, without its ridge.
-
-        Examples
-        --------
-        >>> result.estimator
-        'maximum likelihood'
-        """
-        return self._equations().fitted.estimator
-
-    @property
-    def penalty(self) -> float | Literal["auto"]:
-        """Ridge gamma of the worths.
-
-        With covariates the ridge is a matrix, and this is the value that was requested.
-
-        Examples
-        --------
-        >>> round(result.penalty, 3)
-        2.434
-        """
-        ridge = self.estimate.worths_ridge(self.release.design)
-        return self.requested if isinstance(ridge, np.ndarray) else ridge
-
-    @property
-    def corrected(self) -> bool:
-        """Whether the bias of the ridge is corrected.
-
-        Examples
-        --------
-        >>> result.corrected
-        True
-        """
-        return self.estimate.corrected
-
-    @property
-    def params(self) -> pd.Series[float]:
-        """Centred worths on the scale of the link, or the terms with covariates.
-
-        Items with larger worths are preferred. With covariates, the worths of the reference group
-        come first. They are followed by the change of each worth per column; these changes add up
-        to zero over the items. ``first`` is the advantage of the item named first.
-
-        See Also
-        --------
-        privrank.BTLResult.worths : Worths of each group, with covariates.
-
-        Examples
-        --------
-        >>> result.params.round(3).to_dict()
-        {'crimRate': 0.607, 'position': -0.287, 'socBurd': 0.263, 'culture': -0.582}
-        """
-        return self._named(self._estimated(), "worth" if self._plain else "coef")
-
-    @property
-    def bse(self) -> pd.Series[float]:
-        """Standard errors, sampling and privacy noise together.
-
-        Examples
-        --------
-        >>> result.bse.round(3).to_dict()
-        {'crimRate': 0.184, 'position': 0.177, 'socBurd': 0.176, 'culture': 0.191}
-        """
-        return self._named(
-            contrasts.standard_errors(self._display(), self._inference().errors.total), "std err"
-        )
-
-    @property
-    def bse_sampling(self) -> pd.Series[float]:
-        """Sampling part of the standard errors.
-
-        Examples
-        --------
-        >>> result.bse_sampling.round(3).to_dict()
-        {'crimRate': 0.146, 'position': 0.141, 'socBurd': 0.141, 'culture': 0.149}
-        """
-        return self._errors(self._inference().errors.sampled, "sampling")
-
-    @property
-    def bse_privacy(self) -> pd.Series[float]:
-        """Privacy part of the standard errors.
-
-        Examples
-        --------
-        The parts add up in squares:
-
-        >>> result.bse_privacy.round(3).to_dict()
-        {'crimRate': 0.113, 'position': 0.106, 'socBurd': 0.105, 'culture': 0.119}
-        >>> np.allclose(result.bse**2, result.bse_sampling**2 + result.bse_privacy**2)
-        True
-        """
-        return self._errors(self._inference().errors.noisy, "privacy")
-
-    @property
-    def tvalues(self) -> pd.Series[float]:
-        """Normal quantiles of the p-values, with the signs of the estimates.
-
-        The p-values come from score tests, so the quantiles differ slightly from the ratios of the
-        estimates to `bse`.
-
-        Examples
-        --------
-        >>> result.tvalues.round(2).to_dict()
-        {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
-        """
-        return pd.Series(signed_z(self._estimated(), self._pvalues()), self.params.index, name="z")
-
-    @property
-    def pvalues(self) -> pd.Series[float]:
-        """Two-sided p-values for a worth equal to the average, or a coefficient of zero.
-
-        See Also
-        --------
-        privrank.BTLResult.test_homogeneity : Whether all worths are equal.
-
-        Examples
-        --------
-        >>> result.pvalues.round(3).to_dict()
-        {'crimRate': 0.002, 'position': 0.108, 'socBurd': 0.138, 'culture': 0.004}
-        """
-        return pd.Series(self._pvalues().copy(), self.params.index, name="P>|z|")
-
-    @cached_result
-    def _pvalues(self) -> FloatArray:
-        return readonly_copy(scoretests.pvalues(self._inference(), self._display()), np.float64)
-
-    @property
-    def tie_parameter(self) -> pd.Series[float]:
-        """Tie parameter lambda of ``ties="davidson"``, with its interval.
-
-        A series of ``estimate, std_err, sampling, privacy, lower`` and ``upper``. Two items of
-        equal worth tie with probability e^lambda / (2 + e^lambda).
-
-        Examples
-        --------
-        >>> ties = pr.PrivateBTL(fears.comparisons, items=fears.items, respondent="respondent",
-        ...                      max_rows=6, ties="davidson", design="public")
-        >>> parameter = ties.fit(epsilon=np.inf).tie_parameter
-        >>> parameter[["estimate", "lower", "upper"]].round(2).to_dict()
-        {'estimate': -0.32, 'lower': -0.62, 'upper': -0.04}
-        """
-        return tie_series(self._inference(), self.alpha)
-
-    @property
-    def llf(self) -> float:
-        """Log-likelihood of all answers at the estimates, without privacy.
-
-        A tie without a parameter counts as half an answer for each item.
-
-        Examples
-        --------
-        >>> round(model.fit(epsilon=np.inf, penalty=0).llf, 2)
-        -320.81
-        """
-        return log_likelihood(self.release, self._equations(), self.estimate.coefficients)
-
-    def compare_lr_test(self, restricted: BTLResult) -> pd.Series[Any]:
-        """Test a nested model by the likelihood ratio, without privacy.
-
-        The result is a series of ``statistic``, ``df`` and ``pvalue``. The test treats answers as
-        independent. If respondents gave several answers, :meth:`wald_test_terms` keeps its level
-        and this test does not.
-
-        Parameters
-        ----------
-        restricted : BTLResult
-            Fit of the smaller model to the same frame, with ``penalty=0``; its formula leaves out
-            terms. With ``ties="davidson"`` both models have one tie parameter common to all groups.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a fit is private or not a maximum-likelihood fit, or the models are not nested.
-
-        Examples
-        --------
-        >>> by_sex = pr.PrivateBTL.from_formula(
-        ...     "item1 + item2 + outcome ~ sex", fears.comparisons.merge(
-        ...         fears.students.reset_index(), on="respondent"), respondent="respondent",
-        ...     items=fears.items, max_rows=6, ties=True, design="public")
-        >>> larger, smaller = (one.fit(epsilon=np.inf, penalty=0) for one in (by_sex, model))
-        >>> test = larger.compare_lr_test(smaller)
-        >>> test.astype(float).round(3).to_dict()
-        {'statistic': 2.181, 'df': 3.0, 'pvalue': 0.536}
-        """
-        if not isinstance(restricted, BTLResult):
-            raise TypeError("restricted must be a fit of PrivateBTL, of the same answers.")
-        fits = ((fit.release, fit._equations(), fit.estimate) for fit in (self, restricted))
-        return likelihood_ratio(*fits)
-
-    @property
-    def design_effect(self) -> float:
-        """Largest design effect of a shown estimate or a difference of two.
-
-        A design effect is a variance divided by the variance for independent answers; it is 1 if
-        answers are taken as independent. If the summary says "at most", the number is an upper
-        bound and not an estimate: the noise of the release then covers every value that answers can
-        have.
-
-        Examples
-        --------
-        >>> round(result.design_effect, 2)
-        2.03
-        """
-        return contrasts.largest_effect(self._inference().errors, self._display())
-
-    @cached_result
-    def _own_limits(self) -> tuple[FloatArray, FloatArray]:
-        lower, upper = scoretests.intervals(self._inference(), self._display(), self.alpha)
-        return readonly_copy(lower, np.float64), readonly_copy(upper, np.float64)
-
-    def _unlimited(self) -> dict[str, str]:
-        infinite = self.conf_int()[self.params.notna()].isin([-np.inf, np.inf])
-        words = {(True, True): "no limit", (True, False): "no lower limit"}
-        rows = zip(infinite.index, infinite["lower"], infinite["upper"], strict=True)
-        return {
-            str(term): words.get((low, high), "no upper limit")
-            for term, low, high in rows
-            if low or high
-        }
-
-    def cov_params(self) -> pd.DataFrame:
-        """Return the covariance matrix of the estimates.
-
-        Examples
-        --------
-        >>> result.cov_params().loc["crimRate"].round(4).to_dict()
-        {'crimRate': 0.034, 'position': -0.0112, 'socBurd': -0.0085, 'culture': -0.0143}
-        """
-        names = list(self._names)
-        known = self._named(np.ones(len(names)), "").to_numpy()
-        covariance = propagate(self._display(), self._inference().errors.total)
-        return pd.DataFrame(covariance * np.outer(known, known), names, names)
-
-    def conf_int(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
-        """Return confidence intervals of the estimates, columns ``lower`` and ``upper``.
-
-        An interval contains all values that the score test of :meth:`test` does not reject. It is
-        infinite where the scores set no limit.
-
-        Parameters
-        ----------
-        alpha : float or None
-            Significance level; None uses the level of the result, here and in all other methods.
-        simultaneous : bool, default False
-            Whether the intervals are simultaneous over all estimates (Bonferroni) instead of
-            pointwise.
-
-        See Also
-        --------
-        privrank.BTLResult.rank_conf_int : Confidence sets of ranks.
-        privrank.BTLResult.pairwise : Intervals of all pairs.
-
-        Examples
-        --------
-        >>> result.conf_int().round(2)
-                  lower  upper
-        item
-        crimRate   0.24   1.00
-        position  -0.66   0.07
-        socBurd   -0.09   0.63
-        culture   -0.99  -0.21
-        """
-        shown = self._display()
-        # Bonferroni: each of p intervals at level alpha / p
-        level = self._level(alpha) / (len(shown) ** check_flag("simultaneous", simultaneous))
-        limits = (
-            self._own_limits()
-            if level == self.alpha
-            else scoretests.intervals(self._inference(), shown, level)
-        )
-        return pd.DataFrame(dict(zip(("lower", "upper"), limits, strict=True)), self.params.index)
-
-    def wald_test_terms(self) -> pd.DataFrame:
-        """Test every term of the formula, each given all the others.
-
-        The table has one row per term and columns ``statistic``, ``df`` and ``pvalue``. The row of
-        the intercept tests equal worths in the reference group. Each test is the joint score test
-        of :meth:`test`.
-
-        Examples
-        --------
-        >>> answers = fears.comparisons.merge(fears.students, on="respondent")
-        >>> by_sex = pr.PrivateBTL.from_formula(
-        ...     "item1 + item2 + outcome ~ sex", answers, respondent="respondent", max_rows=6,
-        ...     ties=True, design="public", levels=fears.levels)
-        >>> by_sex.fit(epsilon=np.inf).wald_test_terms().round(3)
-                   statistic  df  pvalue
-        term
-        Intercept     26.109   3   0.002
-        sex            2.908   3   0.600
-        """
-        tests = contrasts.term_tests(self._inference())
-        frame = pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term"))
-        return frame.drop(columns="draws")
-
-    def test_lack_of_fit(self) -> pd.Series[Any]:
-        """Test that the item covariates explain the worths of all items.
-
-        The unrestricted model is fitted to the same release, at no additional privacy cost. H0
-        states that its worths are linear combinations of the item covariates. The result is a
-        series of ``statistic``, ``df`` and ``pvalue``.
-
-        Raises
-        ------
-        ValueError
-            If the model has no item covariates, or as many of them as identified worths.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> topics = pd.DataFrame({"money": [0.0, 1.0, 1.0, 0.0]}, index=fears.items)
-        >>> by_topic = pr.PrivateBTL.from_formula(
-        ...     "item1 + item2 + outcome ~ 1", fears.comparisons, item_formula="money",
-        ...     item_data=topics, respondent="respondent", max_rows=6, ties=True, design="public")
-        >>> test = by_topic.fit(epsilon=np.inf).test_lack_of_fit()
-        >>> int(test["df"]), bool(test["pvalue"] < 0.01)
-        (2, True)
-        """
-        test = contrasts.lack_of_fit(self._inference())
-        return pd.Series(
-            (test.statistic, test.df, test.pvalue),
-            index=["statistic", "df", "pvalue"],
-            name="lack of fit",
-        )
-
-    def test(self, hypothesis: Any, values: Any = None) -> HypothesisTest:
-        """Test jointly that linear equations of the coefficients hold.
-
-        Parameters
-        ----------
-        hypothesis : str, or array of shape (rows, coefficients)
-            Equations such as ``"a = b, c = 0.5"``, or the weights of their coefficients.
-        values : array of shape (rows,), optional
-            Right-hand sides of equations given as weights; by default 0.
-
-        Returns
-        -------
-        HypothesisTest
-            Statistic, degrees of freedom, p-value and intervals, and a check whether other values
-            are in the confidence region.
-
-        Raises
-        ------
-        ValueError
-            If `hypothesis` is not a linear hypothesis, or its equations contradict each other.
-
-        Notes
-        -----
-        Every p-value and interval of a fit comes from this test (:meth:`pairwise`,
-        :meth:`conf_int`, :meth:`t_test`, ...). Equations that the release does not identify are not
-        tested. If none is identified, the p-value is 1.
-
-        Examples
-        --------
-        >>> result.test("crimRate = socBurd, position = culture").df
-        2
-        """
-        given = hypothesis if values is None else (hypothesis, values)
-        weights, constants = constraint(given, self._names)
-        rows = fitted_rows(self._equations(), display(self.release.design), weights)
-        described = equation_names((weights, constants), self._names)
-        return HypothesisTest.of(self._inference(), described, rows, constants.ravel())
-
-    def t_test(self, hypothesis: Any) -> ContrastTests:
-        """Test linear hypotheses one by one, each by :meth:`test`.
-
-        Examples
-        --------
-        >>> result.t_test("crimRate = culture")
-                                   Tests of Contrasts
-        ========================================================================
-                               coef  std err        z    P>|z|   [0.025   0.975]
-        ------------------------------------------------------------------------
-        crimRate - culture   1.1894    0.315    3.386   <0.001    0.573    1.865
-        ========================================================================
-        Notes:
-        [1] P-values and intervals are by score tests; standard errors describe
-        the estimates.
-        """
-        shown = display(self.release.design)
-        equations = constraint(hypothesis, self._names)
-        return t_test(self._inference(), shown, self._names, equations)
-
-    def wald_test(self, hypothesis: Any) -> HypothesisTest:
-        """Test linear hypotheses jointly (:meth:`test` by its statsmodels name).
-
-        Examples
-        --------
-        >>> test = result.wald_test("crimRate = socBurd, position = culture")
-        >>> bool(0.2 < test.pvalue < 0.4)
-        True
-        """
-        return self.test(hypothesis)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"penalty": self.requested, "solver": self.solver}
-
-    def _estimates(self) -> dict[str, Any]:
-        tied = {"tie parameter": self.estimate.coefficients[-1]}
-        estimates = {"params": dict(self.params.dropna()), "penalty": self.penalty}
-        return estimates | (tied if self.release.design.davidson else {})
-
-    def _shape(self) -> tuple[str, ...]:
-        what = "items" if self._plain else "coefficients"
-        return f"{len(self._names)} {what}", f"{self.nobs} {self.release.design.unit}s"
-
     @property
     def components(self) -> tuple[tuple[str, ...], ...]:
         """Components of items that the released comparisons connect.
@@ -583,21 +108,13 @@ class BTLResult(Result):
         >>> result.components
         (('crimRate', 'position', 'socBurd', 'culture'),)
         """
-        return tuple(
-            tuple(self.items[k] for k in part) for part in self._equations().components.groups
-        )
-
-    def _map(self, at: At, *, every: bool = False) -> FloatArray:
-        design = self.release.design
-        return worth_map(design, groups_at(design.covariates, at, every=every))
+        parts = self._inference().equations.components.groups
+        return tuple(tuple(self.items[k] for k in part) for part in parts)
 
     def _at(self, at: At) -> contrasts.Worths:
-        return contrasts.Worths(self._inference(), self._map(at))
-
-    def _values(self, at: At) -> FloatArray:
-        """Return the worths without their covariance."""
-        return matvec(
-            self._equations().components.projected(self._map(at)), self.estimate.coefficients
+        design = self.release.design
+        return contrasts.Worths(
+            self._inference(), worth_map(design, groups_at(design.covariates, at))
         )
 
     def worths(self, at: At = None) -> pd.DataFrame:
@@ -626,10 +143,20 @@ class BTLResult(Result):
         2   socBurd  0.263    0.176
         3   culture -0.582    0.191
         """
-        groups = groups_at(self.release.design.covariates, at, every=True)
+        design = self.release.design
+        groups = groups_at(design.covariates, at, every=True)
         rows = [group | {"item": item} for group in groups for item in self.items]
-        numbers = worth_columns(self._inference(), self._map(at, every=True), self.alpha)
-        return pd.DataFrame(rows).assign(**numbers)
+        inference = self._inference()
+        table = inference.equations.components.within(worth_map(design, groups))
+        lower, upper = scoretests.intervals(inference, table, self.alpha)
+        # a worth that no released comparison identifies has a row of zeros
+        known = np.where(table.any(axis=1), 1.0, np.nan)
+        return pd.DataFrame(rows).assign(
+            worth=known * (table @ self.estimate.coefficients),
+            std_err=known * contrasts.standard_errors(table, inference.errors.total),
+            lower=lower,
+            upper=upper,
+        )
 
     def worth(self, at: At = None) -> pd.Series[float]:
         """Return multiplicative worths, which add up to 1 in each component.
@@ -647,8 +174,14 @@ class BTLResult(Result):
                 f"worth() is the multiplicative scale of the logit, and this fit has "
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
-        worths = self._values(at)
-        return self._series(shares_of(worths, self._several(worths)), "worth")
+        worths = self._at(at).values
+        shares = np.full(len(worths), np.nan)
+        for part in self._inference().equations.components.groups:
+            if len(part) > 1:
+                # subtract the largest worth to prevent overflow of exponentials
+                weight = np.exp(worths[part] - worths[part].max())
+                shares[part] = weight / weight.sum()
+        return self._series(shares, "worth")
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths share a rank (1, 1, 3).
@@ -661,19 +194,12 @@ class BTLResult(Result):
         >>> result.ranks().to_dict()
         {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
-        worths = self._values(at)
+        worths = self._at(at).values
         ranks = np.full(len(worths), np.nan)
-        for part in self._several(worths):
-            ranks[part] = shared_ranks(worths[part])
+        for part in self._inference().equations.components.groups:
+            if len(part) > 1:
+                ranks[part] = shared_ranks(worths[part])
         return self._series(ranks if np.isnan(ranks).any() else ranks.astype(np.int64), "rank")
-
-    def _several(self, worths: FloatArray) -> list[IntArray]:
-        """Return the parts of more than one item, or the part of the only item."""
-        return [
-            part
-            for part in self._equations().components.groups
-            if len(part) > 1 or len(worths) == 1
-        ]
 
     def rank_conf_int(self, alpha: float | None = None, *, at: At = None) -> pd.DataFrame:
         """Return simultaneous confidence sets of the ranks.
@@ -729,7 +255,27 @@ class BTLResult(Result):
         >>> table.loc[("crimRate", "culture"), ["difference", "pvalue"]].round(4).to_dict()
         {'difference': 1.1894, 'pvalue': 0.0007}
         """
-        return pair_table(self._at(at), self._level(alpha), simultaneous=simultaneous)
+        worths = self._at(at)
+        names = np.array(self.items, dtype=object)
+        first, second = np.triu_indices(len(names), 1)
+        together = worths.together
+        difference = np.where(together, worths.values[first] - worths.values[second], np.nan)
+        count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
+        # limits of differences map to limits of probabilities: the link function is increasing
+        lower, upper = worths.intervals(self._level(alpha) / count)
+        return pd.DataFrame(
+            {
+                "item1": names[first],
+                "item2": names[second],
+                "difference": difference,
+                "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
+                **_answer_columns(difference, worths.inference),
+                probability_name([self.release]): self.link.probability(difference),
+                "lower": self.link.probability(lower),
+                "upper": self.link.probability(upper),
+                "pvalue": np.minimum(count * worths.pvalues, 1.0),
+            }
+        )
 
     def predict(self, frame: pd.DataFrame, alpha: float | None = None) -> pd.DataFrame:
         """Predict the preferred item of each pair.
@@ -760,14 +306,30 @@ class BTLResult(Result):
            preferred_plus_half_ties  lower  upper
         0                     0.585  0.442   0.72
         """
-        shown = predictors_of(frame, self.release.design)
+        design = self.release.design
+        if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
+            raise TypeError("frame must be a pandas frame with columns item1 and item2.")
+        index = pd.Index(design.items)
+        first, second = (
+            np.asarray(index.get_indexer(pd.Index(frame[name].astype(str))), dtype=np.int64)
+            for name in ("item1", "item2")
+        )
+        if (first < 0).any() or (second < 0).any() or (first == second).any():
+            raise ValueError(
+                "item1 and item2 must name two different items of the model in each row."
+            )
+        known = () if design.covariates is None else sorted(design.covariates.names)
+        if not set(known) <= set(frame.columns):
+            raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
+        shown = pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
         inference = self._inference()
         t = shown @ self.estimate.coefficients
         t = np.where(inference.equations.components.identifies(shown), t, np.nan)
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
         sides = {probability_name([self.release]): t, "lower": lower, "upper": upper}
-        probabilities = {name: self.link.probability(side) for name, side in sides.items()}
-        return pd.DataFrame(answer_columns(t, inference) | probabilities, index=frame.index)
+        columns = _answer_columns(t, inference)
+        columns |= {name: self.link.probability(side) for name, side in sides.items()}
+        return pd.DataFrame(columns, index=frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:
         """Return the matrix of probabilities that the row item is preferred.
@@ -781,7 +343,12 @@ class BTLResult(Result):
         >>> result.probabilities().loc["crimRate"].round(3).to_dict()
         {'crimRate': 0.5, 'position': 0.71, 'socBurd': 0.585, 'culture': 0.767}
         """
-        return probability_table(self._values(at), self.release, self._equations())
+        worths = self._at(at).values
+        difference = worths[:, None] - worths
+        label = self._inference().equations.components.label
+        difference[label[:, None] != label] = np.nan
+        names = list(self.items)
+        return pd.DataFrame(self.link.probability(difference), names, names)
 
     def quasi_se(self, at: At = None) -> pd.DataFrame:
         """Return quasi standard errors, which give the error of any difference.
@@ -800,7 +367,22 @@ class BTLResult(Result):
         >>> result.quasi_se()["quasi_se"].round(3).to_dict()
         {'crimRate': 0.213, 'position': 0.202, 'socBurd': 0.199, 'culture': 0.225}
         """
-        return quasi_table(self._at(at))
+        if len(self.items) < 3:
+            raise ValueError("quasi standard errors need at least three items.")
+        worths = self._at(at)
+        table = np.full((len(self.items), 4), np.nan)
+        for part in worths.inference.equations.components.groups:
+            inside = worths.covariance[np.ix_(part, part)]
+            if len(part) > 1:
+                table[part, 0] = worths.values[part]
+                table[part, 1] = np.sqrt(np.maximum(np.diag(inside), 0.0))
+            if len(part) > 2:
+                # q_i + q_j approximates the variance of every difference; a negative q has no root
+                q, off = contrasts.quasi_variances(inside)
+                table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
+                table[part, 3] = np.abs(off).max(axis=1)
+        index = pd.Index(self.items, name="item")
+        return pd.DataFrame(table, index, ["worth", "std_err", "quasi_se", "largest_error"])
 
     def test_homogeneity(self, at: At = None) -> HypothesisTest:
         """Test that all worths are equal, at given values of the covariates.
@@ -815,8 +397,9 @@ class BTLResult(Result):
         >>> round(test.statistic, 1), test.df, test.pvalue < 0.01
         (20.1, 3, True)
         """
-        inside = self._equations().components.within(self._map(at))
-        return HypothesisTest.of(self._inference(), self.items, inside, np.zeros(len(inside)))
+        inference = self._inference()
+        inside = inference.equations.components.within(self._at(at).table)
+        return HypothesisTest.of(inference, self.items, inside, np.zeros(len(inside)))
 
     def elo(self, base: float = 1500.0, at: At = None) -> pd.DataFrame:
         """Return the worths on the Elo scale, `base` + 400 / ln 10 times worth.
@@ -855,10 +438,10 @@ class BTLResult(Result):
                 f"elo() is a scale of the logit, and this fit has link={self.link.name!r}: use "
                 f"worths()."
             )
-        middle = check_number("base", base, -inf, inf, "()")
+        middle = check_number("base", base, -math.inf, math.inf, "()")
         worths: pd.DataFrame = self.worths(at)
-        numbers = ["worth", "std_err", "lower", "upper"]
-        points = _ELO * worths[numbers] + middle * np.array([1.0, 0.0, 1.0, 1.0])
+        points = _ELO * worths[["worth", "std_err", "lower", "upper"]]
+        points += middle * np.array([1.0, 0.0, 1.0, 1.0])
         return worths.assign(**points).rename(columns={"worth": "rating"})
 
     def simulate(
@@ -924,15 +507,15 @@ class BTLResult(Result):
                 f"form='rankings' draws from the Plackett-Luce model, which has the logit, and "
                 f"this fit has link={release.link.name!r}: use form='comparisons'."
             )
-        worths = self._values(at)
+        worths = self._at(at).values
         if form == "rankings":
             frame = pd.DataFrame(PlackettLuce(worths).rvs(size, source), columns=list(self.items))
         else:
             tie = float(self.estimate.coefficients[-1])
             frame = _comparisons(release, worths, tie, size, source)
         seeded = ", seeded noise" if release.source == "seeded" else ""
-        words = f"drawn from a fitted model, {guarantee.caption(release)}{seeded}"
-        frame.attrs["synthetic"] = words
+        caption = guarantee.caption(release)
+        frame.attrs["synthetic"] = f"drawn from a fitted model, {caption}{seeded}"
         return frame
 
     def to_frame(self) -> pd.DataFrame:
@@ -951,24 +534,73 @@ class BTLResult(Result):
         position -0.287    0.177     3           2           4
         culture  -0.582    0.191     4           3           4
         """
-        frame = self._fit_frame("worth" if self._plain else "coef", z=self.tvalues)
-        if not self._plain:
+        frame = self._fit_frame(str(self.params.name), z=self.tvalues)
+        if self.release.design.covariates is not None:
             return self._cautioned(frame)
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks are within a component: sort by the size of the component, then by rank
-        parts = sorted(self._equations().components.groups, key=len, reverse=True)
-        sorted_parts = [frame.iloc[part].sort_values("rank", kind="stable") for part in parts]
-        return self._cautioned(pd.concat(sorted_parts))
-
-    def _warned(self) -> list[str]:
-        return [*self.warnings, *guarantee.effect_notes(self.release)]
-
-    @cached_result
-    def _cautions(self) -> tuple[str, ...]:
-        return (*self._warned(), *limit_notes(self))
+        parts = sorted(self._inference().equations.components.groups, key=len, reverse=True)
+        ranked = (frame.iloc[part].sort_values("rank", kind="stable") for part in parts)
+        return self._cautioned(pd.concat(ranked))
 
     def _table(self, details: bool) -> tables.Table:
-        return fit_table(self, details)
+        release = self.release
+        design = release.design
+        facts = design.covariates
+        frame = self.to_frame()
+        estimate = str(frame.columns[0])
+        # terms that are not identified have no numbers
+        shown = frame.where(frame[estimate].notna(), axis=0)
+        if facts is None:
+            sizes = {item: len(part) for part in self.components for item in part}
+            among = [
+                f" of {sizes[item]}" if sizes[item] < len(frame) else "" for item in frame.index
+            ]
+            shown = shown.assign(ranks=tables.rank_ranges(frame) + among)
+        if design.davidson:
+            tie = self.tie_parameter.rename({"estimate": estimate}).to_frame(TIE_ROW)
+            shown = pd.concat([shown, tie.T.assign(ranks="")])[list(shown)]
+        known = design.pairs is not None and design.pairs.origin not in ASSERTED
+        total = f"{design.pairs.total:,.15g}" if known and design.pairs is not None else "private"
+        kind = "Results" if facts is None else "Regression Results"
+        ties = ", Davidson" if design.davidson else ""
+        size = self.penalty if isinstance(self.penalty, str) else f"{self.penalty:.4g}"
+        # the size of a bias-corrected ridge is a detail
+        estimator = f"ridge, penalty {size}" if self.penalty != 0 else "unpenalised"
+        linear = ["linear"] if facts is not None and facts.item_columns else []
+        privacy = guarantee.comparison_privacy(release, details)
+        if facts is not None and release.source != "none" and design.kind == "public":
+            privacy += said("covariates public", facts.names)
+            privacy += said("order public", facts.ordered)
+        return tables.laid_out(
+            shown,
+            tables.fit_columns(
+                estimate,
+                self.alpha,
+                sampling=tables.Column(guarantee.sampling_head([release])),
+            ),
+            title=guarantee.title(f"{self.link.model} {kind}", release),
+            header=(
+                ("Model:", f"{self.link.model}{ties} ({self.link.name})"),
+                ("No. Comparisons:", total)
+                if facts is None
+                else ("Formula:", f"~ {facts.formula}"),
+                *guarantee.comparison_header(release, self.design_effect, details),
+                ("Estimator:", "ridge, bias-corrected" if self.corrected else estimator),
+                *([("Ridge penalty:", size)] if details else []),
+            ),
+            notes=tables.Notes(
+                estimates=_estimate_notes(self, frame),
+                tests=_test_notes(self),
+                assumptions=[
+                    *assumed(guarantee.assumptions(release, "model", *linear), self.link.model),
+                    *guarantee.count_notes(release),
+                    *_matching_notes(self),
+                ],
+                privacy=privacy,
+            ),
+            cautions=self._cautions(),
+        )
 
     def plot_worth(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Plot worths with sampling-only and full intervals.
@@ -1004,32 +636,18 @@ class BTLResult(Result):
         >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
         ['crimRate', 'socBurd', 'position', 'culture']
         """
-        order = [name for name in self.to_frame().index if self._plain] or list(
-            self.ranks(at).sort_values(kind="stable").index
-        )
-        table = self.probabilities(at).loc[order, order]
+        plain = self.release.design.covariates is None
+        frame = self.to_frame() if plain else self.ranks(at).sort_values(kind="stable")
+        table = self.probabilities(at).loc[frame.index, frame.index]
         label = {
             False: "P(row preferred)",
             True: "P(row preferred) + P(tie)/2",
             "davidson": "P(row preferred | no tie)",
         }[self.release.design.ties]
         caption = f"Preference probabilities ({guarantee.caption(self.release)})"
-        seeded = self.release.source == "seeded"
-        return plots.pairwise(table, caption, label, seeded=seeded, ax=ax)
+        return plots.pairwise(table, caption, label, seeded=self.release.source == "seeded", ax=ax)
 
-    def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
-        """Plot the worths (:meth:`plot_worth`).
-
-        Examples
-        --------
-        >>> result.plot().axes[0].get_xlabel()
-        'worth (log-odds, mean 0)'
-        """
-        return self.plot_worth(ax=ax)
-
-    def _lines(self) -> dict[str, Any]:
-        tied = {TIE_ROW: float(self.estimate.coefficients[-1])}
-        return tied if self.release.design.davidson else {}
+    plot = plot_worth
 
 
 def _comparisons(
@@ -1045,5 +663,144 @@ def _comparisons(
         won = release.link.probability(difference)
         tied = np.zeros(len(difference))
     uniform = rng.random(len(difference))
-    outcome = np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1))
-    return pd.DataFrame({"item1": names[first], "item2": names[second], "outcome": outcome})
+    return pd.DataFrame(
+        {
+            "item1": names[first],
+            "item2": names[second],
+            "outcome": np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1)),
+        }
+    )
+
+
+def probability_name(releases: Sequence[Release]) -> str:
+    """Return the column name of preference probabilities, by the model of ties."""
+    if all(release.design.davidson for release in releases):
+        return "preferred_if_decided"
+    tied = any(release.design.ties for release in releases)
+    return "preferred_plus_half_ties" if tied else "probability"
+
+
+def _answer_columns(difference: FloatArray, inference: Inference) -> dict[str, FloatArray]:
+    """Return the probability of each answer if ties have a parameter."""
+    if not inference.equations.tied:
+        return {}
+    answers = answer_probabilities(difference, float(inference.fitted.coefficients[-1]))
+    return dict(zip(("win", "tie", "loss"), answers, strict=True))
+
+
+def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
+    """Return notes on estimates, intervals and the coding of answers."""
+    release = result.release
+    design = release.design
+    facts = design.covariates
+    level = percent(1.0 - result.alpha)
+    noisy = bool((2.0 * frame["privacy"] >= frame["sampling"]).mean() > 0.5)
+    # with covariates the rows are terms, not items
+    if facts is None:
+        shared = (frame["rank"].loc[list(part)] for part in result.components)
+        key = "worths" if len(result.components) == 1 else "worths of components"
+        notes = guarantee.interval_notes(key, release, level)
+        notes += [*chain.from_iterable(map(guarantee.tie_notes, shared)), *_cost_notes(result)]
+    else:
+        notes = guarantee.interval_notes("coefficients", release, level)
+        notes += said("centred" if facts.item_columns else "sum to zero")
+        # coefficients without a prefix are worths at these values
+        names = " and ".join(name for name, _, _ in facts.bounds)
+        notes += said("zero of covariates", names and "Intercept" in facts.columns, names=names)
+        notes += _covariate_notes(result, facts)
+    perturbed = release.source != "none" and WORTHS in release.parts
+    if design.davidson:
+        answers = answer_probabilities(np.zeros(1), float(result.estimate.coefficients[-1]))
+        notes += said("tie parameter", probability=float(answers[1][0]))
+    return [
+        *notes,
+        # for the logit the matching loss is the log-loss
+        *said(
+            "perturbed estimator" if perturbed else "estimator",
+            release.link != LOGIT,
+            estimator=result.estimator,
+        ),
+        *guarantee.bound_notes(design),
+        *guarantee.cost_notes(release, result.design_effect, noisy),
+    ]
+
+
+def _cost_notes(result: BTLResult) -> list[str]:
+    """Return advice to avoid released pair counts, if they dominate the error."""
+    release = result.release
+    facts = result._inference().equations
+    other = release.link != LOGIT or release.design.davidson or facts.items < MIN_ITEMS_MATCHED
+    if other or PAIR_COUNTS not in release.parts or facts.count_variance == 0.0:
+        return []
+    # with many items, use differences among a few that are evenly spread in the list
+    some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
+    errors = result._inference().errors
+    first, second = np.triu_indices(len(some), 1)
+    noise = facts.noise_covariance(result.estimate.coefficients, facts.pair_terms)
+    counts = propagate(errors.response[some], noise)
+    total = errors.total[np.ix_(some, some)]
+    parts = [contrasts.own_and_between(part)[first, second] for part in (counts, total)]
+    return said("costly counts", np.median(parts[0] / np.maximum(parts[1], 1e-300)) > 0.5)
+
+
+def _covariate_notes(result: BTLResult, facts: Covariates) -> list[str]:
+    """Return notes on the deviation of items from the model, and on released group sizes."""
+    release = result.release
+    notes = []
+    if (free := result._inference().free) is not None:
+        scatter = zip(facts.columns, np.sqrt(free.scatter), strict=True)
+        notes += said(
+            "lack of fit",
+            pvalue=tables.format_pvalue(result.test_lack_of_fit()["pvalue"]),
+            listed=", ".join(f"{name} {sd:.2f}" for name, sd in scatter),
+            freedom=release.design.item_freedom,
+        )
+    # a single cell has all answers: its share is public, and nothing was released about it
+    if release.source == "none" or release.design.kind == "public" or facts.cells == 1:
+        return notes
+    cells = zip(facts.cell_labels, result._inference().equations.group_answers, strict=True)
+    listed = [f"{', '.join(label.values())} {answers:,.0f}" for label, answers in cells]
+    return notes + said("groups", groups="; ".join(listed))
+
+
+def _test_notes(result: BTLResult) -> list[str]:
+    """Return notes on the tests of single estimates, and of terms or of equal worths."""
+    if result.release.design.covariates is not None:
+        tests = [
+            f"{name}: statistic = {row['statistic']:.2f}, df = {row['df']:.0f}, "
+            f"{tables.format_pvalue(row['pvalue'])}"
+            if row["df"]
+            else f"{name}: {tables.UNIDENTIFIED}"
+            for name, row in result.wald_test_terms().to_dict("index").items()
+        ]
+        return said("coefficient tests") + said("tests of terms", tests="; ".join(tests))
+    test = result.test_homogeneity()
+    if test.df == 0:
+        return said("equal worths, unknown")
+    several = [part for part in result.components if len(part) > 1]
+    key = "equal worths"
+    if len(result.components) > 1:
+        key += ", components" if len(several) > 1 else ", identified"
+    method = "worth tests, Wald" if result._inference().many else "worth tests"
+    pvalue = tables.format_pvalue(test.pvalue)
+    return said(method) + said(
+        key,
+        count=len(several[0]),
+        statistic=test.statistic,
+        df=test.df,
+        pvalue=f"Monte Carlo {pvalue}" if test.draws else pvalue,
+    )
+
+
+def _matching_notes(result: BTLResult) -> list[str]:
+    """Return notes on the check of the matching of opponents."""
+    matching = result._inference().equations.matching
+    if matching is None:
+        return []
+    if math.isnan(matching.off):
+        return said("matching unchecked")
+    beta = {"beta": matching.beta, "error": matching.error}
+    return [
+        *said("matching allowed for", math.isfinite(matching.error), **beta),
+        *said("matching checked", pvalue=tables.format_pvalue(matching.pvalue)),
+    ]

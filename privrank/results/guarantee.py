@@ -11,15 +11,14 @@ import pandas as pd
 
 from privrank.bradley_terry.dependence import effect_bounded, effect_error, released_effect
 from privrank.bradley_terry.paircounts import uncounted
-from privrank.distributions.links import BUILT_IN, LOGIT
+from privrank.distributions.links import BUILT_IN
 from privrank.plans.choice import deviation, noise_choices
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release, ReleasedPart, distribution_name
 from privrank.release.survey import MAIN, PARTS, Design
-from privrank.results.cautions import limited, warned
-from privrank.results.claims import ERRORS, said
+from privrank.results.claims import ERRORS, said, warned
 from privrank.results.tables import statistic_words
 
 # Local mechanisms other than randomised response, by protocol.
@@ -51,13 +50,8 @@ _ORIGINS = {
     "released": "noisy pair counts",
 }
 
-# Noise distributions that are shown by family alone, except in details.
-_K_NORM = ("permutohedron", "cube")
-
 # Advise fewer rows per respondent if they are worth at most this many independent rows.
 _WORTH_ROWS = 3
-
-_SIDE_RELEASES = tuple((name, spec.words) for name, spec in PARTS.items() if not spec.main)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +81,14 @@ def header(
     named = [mechanism.get(release.source, noise.distribution) or "randomised response"]
     if details or release.source in ("secure", "seeded"):
         named.append(noise.statistic)
+    epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
+    spent = [("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")]
+    if release.local:
+        counts = [f"{number:,} {reason}" for reason, number in release.rejected.items() if number]
+        spent = [
+            ("Epsilon:", f"{epsilon} per respondent and report"),
+            ("Local reports rejected:", ", ".join(counts) or "none"),
+        ]
     return (
         ("Categories:" if survey.kind == "choices" else "Items:", str(len(survey.items))),
         (f"No. {survey.unit.capitalize()}s:", f"{survey.nobs:,}"),
@@ -96,7 +98,7 @@ def header(
         *([("Noise scale:", noise.scale)] if details else []),
         ("Noise:", noise_source(release)),
         *([("Covariance:", covariance)] if covariance else []),
-        *spent(release),
+        *spent,
     )
 
 
@@ -105,7 +107,8 @@ def comparison_header(
 ) -> tuple[tuple[str, str], ...]:
     """Return the header lines of all summaries of comparisons."""
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
-    part = _counts(release)
+    # net wins, sides or a win matrix; None for objective perturbation
+    part = next((release.parts[name] for name in MAIN if name in release.parts), None)
     released = [_STATISTICS.get(release.mechanism, release.mechanism)]
     released += [word for name, word in _MORE.items() if name in release.parts]
     return header(
@@ -114,7 +117,7 @@ def comparison_header(
         noise=NoiseWords(
             "Laplace noise" if part is None else noise_name(part, details),
             " and ".join(released),
-            _scales(release),
+            _scales(release, part),
         ),
         details=details,
         covariance=_covariance(release, effect, details),
@@ -129,7 +132,8 @@ def noise_name(part: ReleasedPart, details: bool) -> str:
     if part.distribution is None:
         return "no noise"
     name = distribution_name(part.distribution)
-    return f"{'K-norm' if name in _K_NORM and not details else name} noise"
+    short = name in ("permutohedron", "cube") and not details
+    return f"{'K-norm' if short else name} noise"
 
 
 def unit_of(release: Release) -> str:
@@ -143,30 +147,8 @@ def noise_source(release: Release) -> str:
     return _SOURCES[release.source]
 
 
-def spent(release: Release) -> tuple[tuple[str, str], ...]:
-    """Return the header lines of epsilon and delta."""
-    if release.local:
-        counts = [f"{number:,} {reason}" for reason, number in release.rejected.items() if number]
-        return (
-            ("Epsilon:", f"{release.epsilon:g} per respondent and report"),
-            ("Local reports rejected:", ", ".join(counts) or "none"),
-        )
-    epsilon = "inf (non-private)" if math.isinf(release.epsilon) else f"{release.epsilon:g}"
-    return ("Epsilon:", epsilon), ("Delta:", f"{release.delta:g}")
-
-
-def _counts(release: Release) -> ReleasedPart | None:
-    """Return the released counts (net wins, sides, win matrix), or None.
-
-    The counts are None for objective perturbation.
-    """
-    counts = (release.parts.get(name) for name in MAIN)
-    return next((part for part in counts if part is not None), None)
-
-
-def _scales(release: Release) -> str:
-    """Return the scale of the noise and the sensitivity in words."""
-    part = _counts(release)
+def _scales(release: Release, part: ReleasedPart | None) -> str:
+    """Return the scale of the noise of counts and the sensitivity in words."""
     sensitivity = release.design.sensitivity
     if part is None:
         return f"{release.plan.number('lambda'):.4g}, ridge {release.plan.number('gamma'):.4g}"
@@ -227,9 +209,13 @@ def at_most(release: Release) -> bool:
 
     They are if the release determines only an upper bound of the design effect.
     """
-    released = names.LARGEST in release.found and release.source != "none"
     # an effect of at most 1 is 1
-    return released and effect_bounded(release) and released_effect(release) > 1.0
+    return (
+        names.LARGEST in release.found
+        and release.source != "none"
+        and effect_bounded(release)
+        and released_effect(release) > 1.0
+    )
 
 
 def sampling_head(releases: Iterable[Release]) -> str:
@@ -240,7 +226,7 @@ def sampling_head(releases: Iterable[Release]) -> str:
 def effect_notes(release: Release) -> list[str]:
     """Return a note if only a bound of the design effect is known."""
     effect = released_effect(release) if at_most(release) else 1.0
-    return limited("bound on the effect", effect > 1.0, effect=effect)
+    return said("bound on the effect", effect > 1.0, effect=effect)
 
 
 def interval_notes(key: str, release: Release, level: str) -> list[str]:
@@ -259,8 +245,7 @@ def interval_notes(key: str, release: Release, level: str) -> list[str]:
 
 def outcome_notes(release: Release) -> list[str]:
     """Return a note on the coding of outcomes, if 0 is an outcome."""
-    key = "outcomes of three" if release.design.davidson else "outcomes"
-    return said(key, release.design.ties)
+    return said("outcomes of three" if release.design.davidson else "outcomes", release.design.ties)
 
 
 def count_notes(release: Release, key: str = "equal counts") -> list[str]:
@@ -269,19 +254,6 @@ def count_notes(release: Release, key: str = "equal counts") -> list[str]:
     if pairs is not None and pairs.origin == "equal":
         return said(key, count=pairs.count[0])
     return said("matched", release.design.matched)
-
-
-def loss_notes(release: Release, estimator: str) -> list[str]:
-    """Return a note on the estimator if the link is not the logit.
-
-    For the logit the matching loss is the log-loss.
-    """
-    key = "perturbed estimator" if _perturbed(release) else "estimator"
-    return said(key, release.link != LOGIT, estimator=estimator)
-
-
-def _perturbed(release: Release) -> bool:
-    return release.source != "none" and names.WORTHS in release.parts
 
 
 def privacy_notes(release: Release) -> list[str]:
@@ -300,14 +272,16 @@ def privacy_notes(release: Release) -> list[str]:
         unit = f"{unit} (up to {survey.max_rows} {row}s)"
     # show more digits at a small epsilon, for which exp(epsilon) is close to 1
     digits = 3 if epsilon >= 0.1 else 6
-    guaranteed = said(
-        "private, delta" if release.delta else "private",
-        epsilon=epsilon,
-        delta=release.delta,
-        unit=unit,
-        factor=f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf",
-    )
-    return guaranteed + level_notes(release)
+    return [
+        *said(
+            "private, delta" if release.delta else "private",
+            epsilon=epsilon,
+            delta=release.delta,
+            unit=unit,
+            factor=f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf",
+        ),
+        *level_notes(release),
+    ]
 
 
 def level_notes(release: Release) -> list[str]:
@@ -320,10 +294,9 @@ def level_notes(release: Release) -> list[str]:
     survey = release.survey
     if survey.unit != "row":
         return []
-    key = "level, bound" if survey.max_rows > 1 else "level"
     return [
         *said(
-            key,
+            "level, bound" if survey.max_rows > 1 else "level",
             epsilon=release.epsilon,
             row=unit_of(release),
             rows=survey.max_rows,
@@ -336,21 +309,36 @@ def level_notes(release: Release) -> list[str]:
 def comparison_privacy(release: Release, details: bool) -> list[str]:
     """Return the privacy notes of summaries of comparisons.
 
-    Details add the shares of epsilon.
+    Details add the shares of epsilon, and the noise of side releases.
     """
-    design = release.design
-    public = design.kind == "public"
+    public = release.design.kind == "public"
     curated = release.source in ("secure", "seeded")
     link = release.link
-    bounds = {"link": link.name, "first": link.kappa1, "second": link.kappa2}
     notes = [
         *privacy_notes(release),
         *said("protected answers", curated and public),
         *said("protected pairs", curated and not public),
         *said("pairs asked", release.local),
-        *said("declared link", _perturbed(release) and link not in BUILT_IN, **bounds),
+        *said(
+            "declared link",
+            names.WORTHS in release.parts and curated and link not in BUILT_IN,
+            link=link.name,
+            first=link.kappa1,
+            second=link.kappa2,
+        ),
     ]
-    return notes + _detail_notes(release) if details else notes
+    if not details:
+        return notes
+    shares = [
+        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {spec.words}"
+        for name, spec in PARTS.items()
+        if not spec.main and name in release.parts and release.parts[name].epsilon
+    ]
+    notes += said("shares", shares and release.source != "none", shares=" and ".join(shares))
+    if names.LARGEST in release.found:
+        most = release.found[names.CEILING]
+        notes += said("released effect", error=effect_error(release), most=most)
+    return notes + _choice_notes(release)
 
 
 def sample_privacy(release: Release) -> list[str]:
@@ -362,21 +350,6 @@ def sample_privacy(release: Release) -> list[str]:
     elif sample.groups:
         key = "protected both" if sample.paired else "public groups"
     return privacy_notes(release) + said(key, release.source != "none", kind=sample.kind)
-
-
-def _detail_notes(release: Release) -> list[str]:
-    """Return notes on the shares of epsilon and on the noise of side releases."""
-    shares = [
-        f"{release.parts[name].epsilon / release.epsilon:.0%} for the {label}"
-        for name, label in _SIDE_RELEASES
-        if release.source != "none" and name in release.parts and release.parts[name].epsilon
-    ]
-    notes = said("shares", shares, shares=" and ".join(shares))
-    if names.LARGEST in release.found:
-        error = effect_error(release)
-        most = release.found[names.CEILING]
-        notes += said("released effect", error=error, most=most)
-    return notes + _choice_notes(release)
 
 
 def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
@@ -395,8 +368,11 @@ def cost_notes(release: Release, effect: float, noisy: bool) -> list[str]:
 
 def bound_notes(design: Design) -> list[str]:
     """Return a note on the answers used per respondent, if any were left out."""
-    key = "pairs left out" if design.distinct_pairs else "rows left out"
-    return said(key, design.excess != "refuse", answers=design.max_rows)
+    return said(
+        "pairs left out" if design.distinct_pairs else "rows left out",
+        design.excess != "refuse",
+        answers=design.max_rows,
+    )
 
 
 def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
@@ -408,8 +384,7 @@ def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
 
 def delta_notes(release: Release) -> list[str]:
     """Return a warning if delta is too large for a meaningful guarantee."""
-    large = release.delta * release.survey.nobs >= 1
-    return warned("large delta", large, delta=release.delta)
+    return warned("large delta", release.delta * release.survey.nobs >= 1, delta=release.delta)
 
 
 def release_facts(release: Release) -> dict[str, str]:
@@ -450,6 +425,5 @@ def assumptions(release: Release, *more: str) -> list[str]:
     """
     if release.local:
         single = isinstance(release.survey, Design) or release.mechanism == "comparisons"
-        assigned = ["assigned"] if single else []
-        return ["devices", "reporting", *assigned, *more]
+        return ["devices", "reporting", *(["assigned"] if single else []), *more]
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]

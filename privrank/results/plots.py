@@ -113,8 +113,8 @@ def _width(ax: Any) -> float:
 def _broken(ax: Any, text: str) -> str:
     """Return a text in lines of the width of the axes, at 12 letters per inch."""
     # do not break a line inside an equation
-    whole = text.replace(" = ", "\u00a0=\u00a0")
-    return textwrap.fill(whole, max(24, int(12 * _width(ax)))).replace("\u00a0", " ")
+    width = max(24, int(12 * _width(ax)))
+    return textwrap.fill(text.replace(" = ", "\u00a0=\u00a0"), width).replace("\u00a0", " ")
 
 
 def _finish(
@@ -136,8 +136,8 @@ def _finish(
         parts = (
             caption.replace(" (", "\n(").split("\n") if "\n" in _broken(ax, caption) else [caption]
         )
-        title = "\n".join(_broken(ax, part) for part in parts)
-        ax.set_title(title, fontsize="medium", parse_math=False)
+        lines = [_broken(ax, part) for part in parts]
+        ax.set_title("\n".join(lines), fontsize="medium", parse_math=False)
     lowest = _legend(ax, factors) or ax.xaxis.label
     if seeded:
         ax.annotate(
@@ -220,8 +220,10 @@ def _intervals(
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     _bars(ax, rows, frame, estimate, color=_BLUE, lw=1.6, zorder=1, label=label)
     chosen = np.full(len(frame), chosen)
-    styles = ((chosen, "D", _CHOSEN, names[0]), (~chosen, "o", _INK, names[1]))
-    for some, marker, color, name in styles:
+    for some, marker, color, name in (
+        (chosen, "D", _CHOSEN, names[0]),
+        (~chosen, "o", _INK, names[1]),
+    ):
         if some.any():
             ax.scatter(
                 frame.loc[some, estimate],
@@ -316,8 +318,7 @@ def group_worths(
         at = rows + (0.5 * (len(labels) - 1) - place) * 0.7 / len(labels)
         _bars(ax, at, part, "worth", color=color, lw=1.6)
         ax.scatter(part["worth"], at, color=color, marker=marker, s=30, zorder=3, label=name)
-    heading = "" if pooled else ", ".join(factors)
-    return _finish(ax, caption, label, factors=heading, seeded=seeded)
+    return _finish(ax, caption, label, factors="" if pooled else ", ".join(factors), seeded=seeded)
 
 
 def win_rates(
@@ -444,18 +445,16 @@ def differences(
     `kind` is the kind of the sample, rankings or choices. A difference is clear if its interval
     excludes 0.
     """
+    # the comparisons of an item are in adjacent rows
+    frame = frame.iloc[np.argsort(pd.factorize(frame["item"])[0], kind="stable")]
     versus = frame["group"].astype(str) + " vs. " + frame["other"].astype(str)
     heading = versus.iloc[0]
     labels = frame["item"].astype(str)
     pair = [str(frame[name].iloc[0]) for name in ("group", "other")]
     if versus.nunique() > 1:
-        # the comparisons of an item are in adjacent rows, each with its name
         heading = f"{versus.nunique()} comparisons of groups"
         pair = ["first", "second"]
         labels = labels + ": " + versus
-        by_item = np.argsort(pd.factorize(frame["item"])[0], kind="stable")
-        frame = frame.iloc[by_item]
-        labels = labels.iloc[by_item]
     ax = _intervals(
         ax,
         frame.set_axis(labels),
@@ -475,8 +474,12 @@ def differences(
     where = ax.get_yaxis_transform()
     ax.text(0.01, -1.1, left, transform=where, ha="left", color="0.35", fontsize="small")
     ax.text(0.99, -1.1, right, transform=where, ha="right", color="0.35", fontsize="small")
-    label = f"difference in {unit} ({' - '.join(pair)})"
-    return _finish(ax, f"{heading} ({caption})", label, seeded=seeded)
+    return _finish(
+        ax,
+        f"{heading} ({caption})",
+        f"difference in {unit} ({' - '.join(pair)})",
+        seeded=seeded,
+    )
 
 
 def null_distribution(
@@ -498,8 +501,9 @@ def null_distribution(
     ax.stairs(mass / np.diff(edges), edges, fill=True, color=_AREA)
     ax.axvline(statistic, color=_CHOSEN, lw=2.2, label="observed")
     if threshold is not None:
-        label = f"critical value ({100 * alpha:g}%)"
-        ax.axvline(threshold, color=_INK, lw=1.2, ls="--", label=label)
+        ax.axvline(
+            threshold, color=_INK, lw=1.2, ls="--", label=f"critical value ({100 * alpha:g}%)"
+        )
     ax.set_ylabel("density under H0")
     ax.set_ylim(bottom=0.0)
     return _finish(ax, caption, "test statistic (including privacy noise)", seeded=seeded)

@@ -21,11 +21,9 @@ from privrank.release.survey import record_of
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Summarised
-from privrank.results.btl import BTLResult
-from privrank.results.cautions import warned
-from privrank.results.claims import ERRORS, assumed, percent, said
+from privrank.results.btl import BTLResult, probability_name
+from privrank.results.claims import ERRORS, assumed, percent, said, warned
 from privrank.results.hypotheses import signed_z
-from privrank.results.pairs import probability_name
 from privrank.results.pooling import (
     Pooled,
     combine,

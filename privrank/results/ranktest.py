@@ -115,10 +115,6 @@ class RankTestResult(Result):
         return *super(RankTestResult, self)._shape(), *shown
 
     @property
-    def _title(self) -> str:
-        return f"Test of {self.test.removesuffix('Test')}"
-
-    @property
     def _part(self) -> ReleasedPart | None:
         return self.release.parts.get(STATISTIC)
 
@@ -220,8 +216,9 @@ class RankTestResult(Result):
         part = self._distance
         if part is None:
             return None
-        observed = float(part.values[0] * part.step)
-        return corrected_distance(observed, self.nobs, self.null_model.probabilities)
+        return corrected_distance(
+            float(part.values[0] * part.step), self.nobs, self.null_model.probabilities
+        )
 
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the total variation distance from H0.
@@ -275,17 +272,6 @@ class RankTestResult(Result):
     @cached_result
     def _interval(self) -> tuple[float, float] | None:
         return None if self._distance is None or self.pvalue is None else self.conf_int()
-
-    def _findings(self, details: bool) -> list[str]:
-        """Return notes on the hypotheses, the decision and the method."""
-        null, alternative = self.hypotheses
-        return [
-            *said("hypotheses", null=null, alternative=alternative),
-            *verdict(self),
-            *self.notes,
-            *said("completed", self.release.sample.completed),
-            *said("threshold", details and self.threshold is not None),
-        ]
 
     def _distance_notes(self) -> list[str]:
         """Return a note with the distance from H0 and its interval."""
@@ -361,29 +347,39 @@ class RankTestResult(Result):
 
     def _table(self, details: bool) -> tables.Table:
         release = self.release
-        null = "exact" if self.draws is None else f"Monte Carlo ({self.draws:,} draws)"
+        null, alternative = self.hypotheses
+        drawn = "exact" if self.draws is None else f"Monte Carlo ({self.draws:,} draws)"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
-            null = "none" if unstated else "level by calibration"
+            drawn = "none" if unstated else "level by calibration"
         # a test that releases only its decision has neither statistic nor p-value to show
         shown = self.to_frame().dropna(axis="columns")
-        known_null = ["null"] if self.test == "IdentityTest" else []
         return tables.laid_out(
             shown.set_axis([tables.statistic_words(release.mechanism)]),
             _COLUMNS,
-            title=guarantee.title(self._title, release),
+            title=guarantee.title(f"Test of {self.test.removesuffix('Test')}", release),
             header=guarantee.header(
                 release,
                 *([("Method:", self.method)] if details else []),
-                ("Null distribution:", null),
+                ("Null distribution:", drawn),
                 ("Significance level:", "none stated" if unstated else f"{self.alpha:g}"),
                 noise=noise_of(release, details),
                 details=details,
             ),
             notes=tables.Notes(
                 estimates=self._distance_notes(),
-                tests=self._findings(details),
-                assumptions=assumed(guarantee.assumptions(release, *known_null)),
+                tests=[
+                    *said("hypotheses", null=null, alternative=alternative),
+                    *verdict(self),
+                    *self.notes,
+                    *said("completed", release.sample.completed),
+                    *said("threshold", details and self.threshold is not None),
+                ],
+                assumptions=assumed(
+                    guarantee.assumptions(
+                        release, *(["null"] if self.test == "IdentityTest" else [])
+                    )
+                ),
                 privacy=guarantee.sample_privacy(release),
             ),
             cautions=self._cautions(),
@@ -411,8 +407,8 @@ class RankTestResult(Result):
             statistic=self.statistic,
             threshold=self.threshold,
             alpha=self.alpha,
-            caption=f"{self._title}: {tables.format_pvalue(self.pvalue or 0.0)} "
-            f"({guarantee.caption(self.release)})",
+            caption=f"Test of {self.test.removesuffix('Test')}: "
+            f"{tables.format_pvalue(self.pvalue or 0.0)} ({guarantee.caption(self.release)})",
             seeded=self.release.source == "seeded",
             ax=ax,
         )

@@ -74,11 +74,6 @@ class Notes:
     assumptions: Sequence[str] = ()
     privacy: Sequence[str] = ()
 
-    def paragraphs(self) -> list[str]:
-        """Return one note for each nonempty part."""
-        parts = (self.estimates, self.tests, self.assumptions, self.privacy)
-        return [" ".join(part) for part in parts if part]
-
 
 # The column of the rank sets of a fit.
 RANKS = Column("rank", str, UNIDENTIFIED)
@@ -132,12 +127,13 @@ def laid_out(
         [column.missing if pd.isna(value) else column.printed(value) for value in frame[name]]
         for name, column in shown.items()
     ]
+    parts = (notes.estimates, notes.tests, notes.assumptions, notes.privacy)
     return Table(
         title=title,
         header=tuple(header),
         columns=("", *(column.heading for column in shown.values())),
         rows=tuple(zip(map(str, frame.index), *cells, strict=True)),
-        notes=(*notes.paragraphs(), *cautions),
+        notes=(*(" ".join(part) for part in parts if part), *cautions),
         cautions=tuple(cautions),
     )
 
@@ -246,8 +242,18 @@ class Table:
         distance of the share from the null     0.1224     0.1071    0.020  reject H0
         """
         lines = [[" ".join(cell.split()) for cell in line] for line in (self.columns, *self.rows)]
-        widths = self._text_widths(lines)
+        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+        widths[1:] = [max(width, _MIN_WIDTH) + 1 for width in widths[1:]]
+        # stretch the facts to the width of the rows, or the first column to the width of the facts
+        cells = [(*left, *right) for left, right in self.facts] or [("",) * 4]
+        first, value, second, last = (
+            max(map(_width, column)) for column in zip(*cells, strict=True)
+        )
+        wide = first + value + second + last + 5
+        widths[0] += max(0, wide - (sum(widths) + len(widths) - 1))
         width = sum(widths) + len(widths) - 1
+        value += max(width - wide, 0) // 2
+        last = width - 5 - first - value - second
         body = [
             " ".join((_left(line[0], widths[0]), *map(_right, line[1:], widths[1:])))
             for line in lines
@@ -257,34 +263,14 @@ class Table:
         if self.rule:
             body.insert(self.rule + 1, thin)
         title = [line.center(width).rstrip() for line in textwrap.wrap(self.title, width)]
-        header = [thick, *self._text_facts(width)] if self.header else []
-        rows = [thick, body[0], thin, *body[1:], thick]
-        notes = [textwrap.fill(note, width, break_on_hyphens=False) for note in self._numbered()]
-        return "\n".join([*title, *header, *rows, *notes])
-
-    def _text_widths(self, lines: Sequence[Sequence[str]]) -> list[int]:
-        """Return the widths of the columns of cells and of facts."""
-        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-        widths[1:] = [max(width, _MIN_WIDTH) + 1 for width in widths[1:]]
-        # stretch the facts to the width of the rows, or the first column to the width of the facts
-        facts = sum(self._fact_widths()) + 6 - (sum(widths) + len(widths))
-        widths[0] += max(0, facts)
-        return widths
-
-    def _fact_widths(self) -> list[int]:
-        """Return the widths of labels and values of the facts in both columns."""
-        cells = [(*left, *right) for left, right in self.facts] or [("",) * 4]
-        return [max(map(_width, column)) for column in zip(*cells, strict=True)]
-
-    def _text_facts(self, width: int) -> list[str]:
-        """Return the facts in lines of the given width."""
-        first, value, second, _ = widths = self._fact_widths()
-        value += max(width - 5 - sum(widths), 0) // 2
-        last = width - 5 - first - value - second
-        return [
+        facts = [
             f"{_left(a, first)} {_right(b, value)}   {_left(c, second)} {_right(d, last)}"
             for (a, b), (c, d) in self.facts
         ]
+        header = [thick, *facts] if self.header else []
+        rows = [thick, body[0], thin, *body[1:], thick]
+        notes = [textwrap.fill(note, width, break_on_hyphens=False) for note in self._numbered()]
+        return "\n".join([*title, *header, *rows, *notes])
 
     def as_html(self) -> str:
         """Return HTML tables with escaped text, each in a box that scrolls.

@@ -9,18 +9,24 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.dependence import degrees_of_freedom
+from privrank.bradley_terry.dependence import (
+    degrees_of_freedom,
+    independent_scores,
+    moments_by_block,
+)
 from privrank.bradley_terry.equations import ScoreEquations, degree_error, score_equations
+from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.paircounts import uncounted
 from privrank.bradley_terry.scoretests import to_normal
 from privrank.hypotheses.interval import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.names import SIDES
+from privrank.release.names import DEPENDENCE, MOMENTS, SIDES
+from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.results import guarantee, plots, tables, worthtable
+from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
-from privrank.results.cautions import limited, warned
-from privrank.results.claims import assumed, percent, said
+from privrank.results.claims import assumed, percent, said, warned
+from privrank.results.coefficients import part_notes
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
 from privrank.util.solvers import bisect
@@ -67,6 +73,81 @@ def _responses(facts: ScoreEquations) -> FloatArray:
     if not len(facts.response):
         return np.zeros((facts.items, facts.items))
     return replace(facts.pairs, count=facts.response).table(facts.items)
+
+
+def design_effects(
+    facts: ScoreEquations,
+    release: Release,
+    values: FloatArray,
+    degrees: FloatArray,
+    scale: FloatArray,
+) -> FloatArray:
+    """Return design effects of estimates and of their differences, shape (m, m).
+
+    These are variances relative to independent answers, with the estimates on the diagonal. For
+    cluster-robust answers, the variances of estimates are about their means, and the variances of
+    differences are about 0, as under the hypothesis that two items are equal. About the observed
+    gap they would be smaller by gap^2 / n.
+    """
+    m = facts.items
+    n = release.design.nobs
+    if MOMENTS[0] in release.parts:
+        covariance = _cluster_covariance(facts, release, values, degrees, scale)
+        rate = np.clip(0.5 + (values - 0.5) * scale / degrees, 0.0, 1.0)
+        alone = equal_variances(facts, degrees, scale, facts.pairs.table(m))
+        np.fill_diagonal(alone, (degrees / scale) ** 2 * rate_variance(facts, rate, degrees))
+        # second moments about 0 of n scores from their variance about the mean, gap
+        gap = values[:, None] - values
+        both = np.maximum(own_and_between(covariance), 0.0)
+        about = (1.0 - 1.0 / n) * both + gap**2 / n
+        np.fill_diagonal(about, np.diag(both))
+    elif DEPENDENCE in release.parts:
+        # released design effects: score variances at the fit, with and without dependence, both
+        # divided by the same scale
+        b = estimate(facts, release).coefficients
+        squares = np.outer(scale, scale)
+        alone = own_and_between(independent_scores(facts, release, b) / squares)
+        about = own_and_between(score_covariance(facts, release, b) / squares)
+    else:
+        return np.ones((m, m))
+    # an item that won or lost everything shows no dependence
+    return np.asarray(np.divide(about, alone, np.ones_like(alone), where=alone > 0))
+
+
+def _cluster_covariance(
+    facts: ScoreEquations,
+    release: Release,
+    values: FloatArray,
+    degrees: FloatArray,
+    scale: FloatArray,
+) -> FloatArray:
+    """Return the cluster-robust covariance of the estimates, shape (m, m).
+
+    For non-private fits only.
+
+    A win rate is the ratio of an item's wins to its comparisons. To first order respondent r moves
+    it by (w - tau d) / D, with w wins in d comparisons of the item among the answers of r, and D
+    the item's comparisons in all. These contributions sum to 0 over respondents, so n / (n - 1)
+    times the sum of their outer products is unbiased. The contributions to half the net wins do not
+    sum to 0, so their mean is subtracted.
+    """
+    pairs = facts.pairs
+    n = release.design.nobs
+    edges = len(pairs.first)
+    ((_, yy, yn, nn),) = moments_by_block(facts, release)
+    # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
+    place = np.arange(edges)
+    wins, met = np.zeros((2, facts.items, edges))
+    wins[pairs.first, place] = 0.5
+    wins[pairs.second, place] = -0.5
+    met[pairs.first, place] = met[pairs.second, place] = 1.0
+    wins /= scale[:, None]
+    ratio = np.where(scale == degrees, values - 0.5, 0.0)
+    rest = values - 0.5 - ratio
+    met *= (ratio / scale)[:, None]
+    cross = wins @ yn @ met.T
+    total = wins @ yy @ wins.T - cross - cross.T + met @ nn @ met.T - np.outer(rest, rest) / n
+    return np.asarray(n / max(n - 1, 1) * total)
 
 
 # Assumed spread of an item's probabilities to win against strong and weak opponents
@@ -144,10 +225,10 @@ class TopKResult(Result):
     def _facts(self) -> ScoreEquations:
         return score_equations(self.release)
 
-    @cached_result
+    @property
     def _known(self) -> BoolArray:
-        """Return which items have more comparisons than the noise explains."""
-        return readonly_copy(np.isfinite(np.diag(self.effects)), np.bool_)
+        """Which items have more comparisons than the noise explains."""
+        return np.isfinite(np.diag(self.effects))
 
     @property
     def _by_net(self) -> bool:
@@ -187,14 +268,11 @@ class TopKResult(Result):
     @cached_result
     def _noise(self) -> FloatArray:
         """Return the variances that noise adds to the estimates."""
-        alone = self._noise_weights(np.clip(self.estimate, 0.0, 1.0)) ** 2 * self._unit_variance()
+        noise = self._facts().by_item
+        weights = self._noise_weights(np.clip(self.estimate, 0.0, 1.0))
+        alone = weights**2 * (noise.variance / noise.step**2)
         others = np.diag(self._cells()) + self._count_errors(self.estimate)
         return readonly_copy(alone + others, np.float64)
-
-    def _unit_variance(self) -> float:
-        """Return the variance of noise with weight 1 for differences of estimates."""
-        noise = self._facts().by_item
-        return noise.variance / noise.step**2
 
     def _count_errors(self, estimate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released counts add to these win rates.
@@ -232,24 +310,25 @@ class TopKResult(Result):
             rate = np.full(facts.items, 0.5)
         single = share**2 * rate_variance(facts, np.clip(rate, 0.0, 1.0), self.degrees)
         # if nothing is identified, any finite number will do
-        return np.asarray(np.where(self._known(), np.diag(self.effects), 1.0) * single)
+        return np.asarray(np.where(self._known, np.diag(self.effects), 1.0) * single)
 
     def _tail(
         self, x: FloatArray, sd: FloatArray, first: FloatArray, second: FloatArray | None = None
     ) -> FloatArray:
         """Return two-sided p-values of errors of estimates or of their differences."""
-        # Student's t for the normal part, by the normal deviation of equal probability
+        noise = self._facts().by_item
         weights = first**2 + (0.0 if second is None else second**2)
-        total = np.sqrt(sd**2 + self._unit_variance() * weights)
+        total = np.sqrt(sd**2 + noise.variance / noise.step**2 * weights)
+        # Student's t for the normal part, by the normal deviation of equal probability
         size = total * to_normal(x / total, degrees_of_freedom(self.release))
-        return noisy_tail(self._facts().by_item.distribution, size, sd, first, second)
+        return noisy_tail(noise.distribution, size, sd, first, second)
 
     def _tail_at(self, estimate: float | FloatArray) -> FloatArray:
         """Return the p-values of the estimates for these true values."""
         noise = self._count_errors(estimate) + np.diag(self._cells())
         sd = np.sqrt(np.maximum(self._variance_at(estimate) + noise, 1e-18))
         off = np.abs(self.estimate - estimate)
-        return np.where(self._known(), self._tail(off, sd, self._noise_weights(estimate)), 1.0)
+        return np.where(self._known, self._tail(off, sd, self._noise_weights(estimate)), 1.0)
 
     @property
     def net_wins(self) -> pd.Series[float]:
@@ -271,14 +350,14 @@ class TopKResult(Result):
         >>> result.params.round(3).to_dict()
         {'crimRate': 0.686, 'position': 0.405, 'socBurd': 0.579, 'culture': 0.319}
         """
-        rates = np.where(self._known(), np.clip(self.estimate, 0.0, 1.0), np.nan)
+        rates = np.where(self._known, np.clip(self.estimate, 0.0, 1.0), np.nan)
         shown = self._shown(self.estimate) if self._by_net else rates
         return self._series(shown, self.target)
 
     def _errors(self, variance: FloatArray) -> pd.Series[float]:
         """Return printed standard errors, given variances of estimates."""
         sizes = (2.0 * self.scale if self._by_net else 1.0) * np.sqrt(variance)
-        return self._series(np.where(self._known(), sizes, np.nan), "std err")
+        return self._series(np.where(self._known, sizes, np.nan), "std err")
 
     @property
     def bse_sampling(self) -> pd.Series[float]:
@@ -314,7 +393,7 @@ class TopKResult(Result):
         {'crimRate': 3.38, 'position': -1.64, 'socBurd': 1.37, 'culture': -3.15}
         """
         errors = np.sqrt(self._variance_at(self.estimate) + self._noise())
-        return self._series((self.estimate - 0.5) / errors, "z").where(self._known())
+        return self._series((self.estimate - 0.5) / errors, "z").where(self._known)
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -383,10 +462,8 @@ class TopKResult(Result):
         >>> round(result.statistic, 3)
         0.174
         """
-        return float(self._gaps()[self.k - 1])
-
-    def _gaps(self) -> FloatArray:
-        return -np.diff(self._shown(self.estimate)[self._places()])
+        first, other = self._shown(self.estimate)[self._places()[self.k - 1 : self.k + 1]]
+        return float(first - other)
 
     @property
     def pvalue(self) -> float:
@@ -428,7 +505,7 @@ class TopKResult(Result):
         """
         k = pd.RangeIndex(1, len(self.items), name="k")
         table = {
-            "gap": self._gaps(),
+            "gap": -np.diff(self._shown(self.estimate)[self._places()]),
             "pvalue": [min(1.0, len(k) * self._separation(size)) for size in k],
         }
         return pd.DataFrame(table, k).sort_values(
@@ -489,7 +566,7 @@ class TopKResult(Result):
         """
         level = self._level(alpha)
         share = self.degrees / self.scale
-        if self._uncounted:
+        if uncounted(self.release):
             return self._limits(np.nan, np.nan)
         ends = []
         for side in (-0.5, 0.5):
@@ -534,9 +611,9 @@ class TopKResult(Result):
         """
         level = self._level(alpha)
         pvalues = self._all_gap_pvalues()
-        pairs = ~np.eye(len(pvalues), dtype=bool)
+        others = ~np.eye(len(self.items), dtype=bool)
         return self._limits(
-            *rank_sets(self.estimate, pairs, lambda left: pvalues <= 2.0 * level / left)
+            *rank_sets(self.estimate, others, lambda left: pvalues <= 2.0 * level / left)
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -560,27 +637,9 @@ class TopKResult(Result):
         frame["selected"] = frame.index.isin(self.selected)
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
-    def _identified_notes(self) -> list[str]:
-        """Return notes on items or differences that are not identified."""
-        design = self.release.design
-        facts = self._facts()
-        if self._uncounted:
-            return limited("net wins alone")
-        names = [item for item, known in zip(self.items, self._known(), strict=True) if not known]
-        several = [part for part in facts.components.groups if len(part) > 1]
-        return [
-            *worthtable.part_notes(design, several),
-            *warned("uncounted items", names, names=", ".join(names)),
-        ]
-
-    @property
-    def _uncounted(self) -> bool:
-        """Whether the numbers of comparisons of all items are unknown."""
-        return uncounted(self.release)
-
     @cached_result
     def _cautions(self) -> tuple[str, ...]:
-        return (*self._identified_notes(), *self._opponent_words(), *self._warned())
+        return (*identified_notes(self), *_opponent_words(self), *self._warned())
 
     def _table(self, details: bool) -> tables.Table:
         frame = self.to_frame()
@@ -596,7 +655,7 @@ class TopKResult(Result):
         order = list(columns)
         if self._by_net:
             order = ["chosen", "net_wins", "std_err", "lower", "upper", "ranks"]
-        if self._uncounted:  # only the order is stated
+        if uncounted(self.release):  # only the order is stated
             frame = frame.drop(columns=["rank_lower", "rank_upper"])
             order = ["chosen", "net_wins", "ranks"]
         return tables.laid_out(
@@ -607,8 +666,8 @@ class TopKResult(Result):
             title=guarantee.title(f"Top-{self.k} Results", self.release),
             header=guarantee.comparison_header(self.release, self.design_effect, details),
             notes=tables.Notes(
-                estimates=self._estimate_notes(),
-                tests=[] if self._uncounted else self._separated(details),
+                estimates=_estimate_notes(self),
+                tests=[] if uncounted(self.release) else _separated(self, details),
                 assumptions=[
                     *assumed(guarantee.assumptions(self.release)),
                     *guarantee.count_notes(self.release, "equal counts, win rates"),
@@ -617,77 +676,6 @@ class TopKResult(Result):
             ),
             cautions=self._cautions(),
         )
-
-    def _estimate_notes(self) -> list[str]:
-        """Return notes on the target, the intervals and the coding of answers."""
-        release = self.release
-        key = "net wins" if self._by_net else "win rates"
-        noisy = np.mean(2.0 * np.sqrt(self._noise()) >= np.sqrt(self._variance_at(self.estimate)))
-        # more than k items have a rank up to k if items at the k-th rank are tied
-        ranks = self.ranks()
-        divided = (ranks <= self.k).sum() > self.k
-        if self._uncounted:  # net wins are whole numbers, and often tied
-            ranks = ranks[ranks == ranks[ranks <= self.k].max()]
-            intervals = guarantee.outcome_notes(release)
-        else:
-            level = percent(1.0 - self.alpha)
-            intervals = self._target_notes() + guarantee.interval_notes(key, release, level)
-        return [
-            *intervals,
-            *guarantee.tie_notes(ranks, "equal estimates, selection" if divided else ""),
-            *guarantee.bound_notes(release.design),
-            *guarantee.cost_notes(release, self.design_effect, bool(noisy > 0.5)),
-        ]
-
-    def _target_notes(self) -> list[str]:
-        """Return notes on the choice of the target, if there was a choice."""
-        if self._by_net:
-            return said("by net wins")
-        together = SIDES in self._facts().terms
-        key = "by wins and losses" if together else "by nets and counts"
-        return said(key, self.release.design.unknown)
-
-    def _separated(self, details: bool) -> list[str]:
-        """Return whether the set is separated."""
-        separated = self.pvalue <= self.alpha
-        # explain that a separated set and wider rank sets are no contradiction
-        beyond = self.to_frame().query("selected")["rank_upper"] > self.k
-        return [
-            *said(
-                "separated" if separated else "not separated",
-                level=percent(self.alpha),
-                gap=f"{self.statistic:,.0f}" if self._by_net else f"{self.statistic:.4f}",
-                rank=self.k + 1,
-                pvalue=tables.format_pvalue(self.pvalue),
-            ),
-            *said("separation", details, k=self.k),
-            *said("wider ranks", separated and beyond.any(), k=self.k),
-            *said("met unknown", details and self.release.design.unknown and not self._by_net),
-        ]
-
-    def _opponent_words(self) -> list[str]:
-        """Return a warning if unequal opponents could move a win rate by its error.
-
-        An item may have met some opponents more often than others, by a share s of its comparisons.
-        The error of its win rate is then s times the spread of its probabilities to win against
-        them.
-        """
-        facts = self._facts()
-        known = self._known()
-        # items of two components are not compared, and net wins alone do not show the opponents
-        counted = np.isfinite(self.effects[known]).any() and facts.matching is None
-        connected = sum(len(part) > 1 for part in facts.components.groups) <= 1
-        if self._by_net or not (counted and connected):
-            return []
-        met = facts.pairs.table(len(self.items))[np.ix_(known, known)]
-        m = len(met)
-        share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
-        even = (1.0 - np.eye(m)) / max(m - 1, 1)
-        # noise on the counts makes them uneven by itself: an error of each, of mean size 0.8 sd
-        error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / self.degrees[known]
-        uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
-        errors = np.sqrt(self._variance_at(0.5) + self._noise())[known]
-        return warned("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())
 
     def plot(self, ax: plots.Axes | None = None) -> plots.Figure:
         """Plot the win rates with intervals, with the selected items marked.
@@ -714,10 +702,92 @@ class TopKResult(Result):
             "selected": list(self.selected),
             "net_wins" if self._by_net else "win_rates": [
                 shown if known else None
-                for shown, known in zip(self._shown(self.estimate), self._known(), strict=True)
+                for shown, known in zip(self._shown(self.estimate), self._known, strict=True)
             ],
             "pvalue": self.pvalue,
         }
 
     def _lines(self) -> dict[str, Any]:
         return {"p-value of separation": self.pvalue}
+
+
+def identified_notes(result: TopKResult) -> list[str]:
+    """Return notes on items or differences that are not identified."""
+    facts = result._facts()
+    if uncounted(result.release):
+        return said("net wins alone")
+    names = [item for item, known in zip(result.items, result._known, strict=True) if not known]
+    return [
+        *part_notes(
+            result.release.design, [part for part in facts.components.groups if len(part) > 1]
+        ),
+        *warned("uncounted items", names, names=", ".join(names)),
+    ]
+
+
+def _estimate_notes(result: TopKResult) -> list[str]:
+    """Return notes on the target, the intervals and the coding of answers."""
+    release = result.release
+    noisy = np.mean(2.0 * np.sqrt(result._noise()) >= np.sqrt(result._variance_at(result.estimate)))
+    # more than k items have a rank up to k if items at the k-th rank are tied
+    ranks = result.ranks()
+    divided = (ranks <= result.k).sum() > result.k
+    if uncounted(result.release):  # net wins are whole numbers, and often tied
+        ranks = ranks[ranks == ranks[ranks <= result.k].max()]
+        intervals = guarantee.outcome_notes(release)
+    else:
+        counted = "by wins and losses" if SIDES in result._facts().terms else "by nets and counts"
+        target = "by net wins" if result._by_net else counted
+        intervals = said(target, result._by_net or release.design.unknown)
+        shown = "net wins" if result._by_net else "win rates"
+        intervals += guarantee.interval_notes(shown, release, percent(1.0 - result.alpha))
+    return [
+        *intervals,
+        *guarantee.tie_notes(ranks, "equal estimates, selection" if divided else ""),
+        *guarantee.bound_notes(release.design),
+        *guarantee.cost_notes(release, result.design_effect, bool(noisy > 0.5)),
+    ]
+
+
+def _separated(result: TopKResult, details: bool) -> list[str]:
+    """Return whether the set is separated."""
+    separated = result.pvalue <= result.alpha
+    # explain that a separated set and wider rank sets are no contradiction
+    beyond = result.to_frame().query("selected")["rank_upper"] > result.k
+    return [
+        *said(
+            "separated" if separated else "not separated",
+            level=percent(result.alpha),
+            gap=f"{result.statistic:,.0f}" if result._by_net else f"{result.statistic:.4f}",
+            rank=result.k + 1,
+            pvalue=tables.format_pvalue(result.pvalue),
+        ),
+        *said("separation", details, k=result.k),
+        *said("wider ranks", separated and beyond.any(), k=result.k),
+        *said("met unknown", details and result.release.design.unknown and not result._by_net),
+    ]
+
+
+def _opponent_words(result: TopKResult) -> list[str]:
+    """Return a warning if unequal opponents could move a win rate by its error.
+
+    An item may have met some opponents more often than others, by a share s of its comparisons.
+    The error of its win rate is then s times the spread of its probabilities to win against
+    them.
+    """
+    facts = result._facts()
+    known = result._known
+    # items of two components are not compared, and net wins alone do not show the opponents
+    counted = np.isfinite(result.effects[known]).any() and facts.matching is None
+    parts = sum(len(part) > 1 for part in facts.components.groups)
+    if result._by_net or not counted or parts > 1:
+        return []
+    met = facts.pairs.table(len(result.items))[np.ix_(known, known)]
+    m = len(met)
+    share = met / np.maximum(met.sum(axis=1, keepdims=True), 1e-300)
+    even = (1.0 - np.eye(m)) / max(m - 1, 1)
+    # noise on the counts makes them uneven by itself: an error of each, of mean size 0.8 sd
+    error = 0.8 * np.sqrt(facts.count_variance) * (m - 1) / result.degrees[known]
+    uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
+    errors = np.sqrt(result._variance_at(0.5) + result._noise())[known]
+    return warned("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())

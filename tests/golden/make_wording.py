@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import privrank as pr
-from privrank.results import cautions, claims, testnotes
+from privrank.results import claims, testnotes
 
 HERE = Path(__file__).parent
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
@@ -28,8 +28,8 @@ def sentences():
     yield "Notes", claims.CLAIMS
     yield "Differences", {" ".join(map(str, key)): v for key, v in claims.STATEMENTS.items()}
     yield "Power", testnotes.BLINDNESS
-    yield "Warnings", {key: v.text for key, v in cautions.WARNINGS.items()}
-    yield "Limits", cautions.LIMITS
+    yield "Warnings", claims.WARNINGS
+    yield "Limits", claims.LIMITS
 
 
 def headers():

@@ -248,7 +248,8 @@ def test_lambda_allows_for_half_the_noise_of_the_design_effect():
         frame, items=range(4), respondent="who", max_rows=6, ties="davidson", design="public"
     )
     result = model.fit(2.0, dependence="worst", rng=rng)
-    release, equations, b = result.release, result._equations(), result.estimate.coefficients
+    release, equations = result.release, result._inference().equations
+    b = result.estimate.coefficients
     alone, along = independent_scores(equations, release, b), equations.information(b)
     direction = equations.linear.inverse(along)[-1]
     variance = direction @ score_covariance(equations, release, b) @ direction

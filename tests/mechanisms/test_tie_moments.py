@@ -54,7 +54,7 @@ def fitted(epsilon=3.0, design="public", nobs=2000, form="pairs"):
 
 def parts(result):
     """The release, its equations and coefficients."""
-    return result.release, result._equations(), result.estimate.coefficients
+    return result.release, result._inference().equations, result.estimate.coefficients
 
 
 # --- what is released ---

@@ -566,7 +566,7 @@ def test_the_noise_of_a_win_matrix_of_many_items_is_part_of_the_test_of_equal_wo
     frame = pd.concat([frame.assign(outcome=row) for row in answers])
     model = pr.PrivateBTL(frame, items=list(names), respondent=None)
     result = pr.PrivateBTL.from_release(win_matrix(model, 0.3, rng))
-    assert result._equations().components.projection is None
+    assert result._inference().equations.components.projection is None
     test = result.test_homogeneity()
     assert 0.05 < test.pvalue < 0.95 and test.statistic == pytest.approx(test.df, rel=0.5)
 

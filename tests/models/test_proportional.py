@@ -250,7 +250,7 @@ def test_the_check_finds_opponents_alike_and_the_fit_allows_for_it(fit, equation
     assert "5% for the check of opponents" in " ".join(str(fit.summary(details=True)).split())
     alike = pr.PrivateBTL(survey(correlation=0.3), **ROW)
     allowed = alike.fit(1.0, rng=np.random.default_rng(1))
-    matching = allowed._equations().matching
+    matching = allowed._inference().equations.matching
     assert matching.pvalue < 0.01
     assert matching.beta > 5.0 * matching.error
     assert f"beta = {matching.beta:.4f}" in " ".join(str(allowed.summary()).split())
@@ -268,7 +268,7 @@ def test_what_beta_cannot_allow_for_is_warned_of(fit):
     few = pr.PrivateBTL(survey(2000, weights=near), **ROW)
     with pytest.warns(pr.PrivrankWarning, match="their own half of the ranking as often as"):
         found = few.fit(1.0, shares={"opponents": 0.01}, rng=np.random.default_rng(5))
-    assert np.isinf(found._equations().matching.error)
+    assert np.isinf(found._inference().equations.matching.error)
 
 
 def test_the_check_can_be_left_out():

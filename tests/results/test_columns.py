@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.results.columns import _printed
+from privrank.results.base import _printed
 
 CEMS = pr.datasets.load_university()
 PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
