@@ -37,7 +37,7 @@ print(left_out.value_counts().sort_index().to_string(header=False))
 #
 # ## Without privacy: two orders
 #
-# The majority prefers one of `crimRate` and `socBurd`, and the worths order the two in the opposite way. This is not a contradiction: the worths also use the comparisons with the other two statements, and the difference of the two worths is small relative to its standard error. This survey cannot establish the order of these two statements, with or without privacy.
+# The majority and the worths order `crimRate` and `socBurd` in opposite ways. This is not a contradiction: the worths also use the comparisons with the other two statements, and the difference of the two worths is small relative to its standard error. This survey cannot establish the order of these two statements, with or without privacy.
 
 # %%
 data = {"items": survey.items, "respondent": "respondent", "max_rows": 6, "ties": True}
@@ -131,7 +131,7 @@ with_little_noise = {
 print(pd.DataFrame(with_little_noise).round(3))
 
 # %% [markdown]
-# With released counts the worths equal those of the public design. With declared counts they do so to the extent that the numbers are correct. Counts that are falsely asserted to be equal bias the worths. None of these options recovers the answers of students who left a question out.
+# With released counts the worths are the same as under the public design. With declared counts they are the same to the extent that the numbers are correct. Counts that are falsely asserted to be equal bias the worths. None of these options recovers the answers of students who left a question out.
 #
 # ## How much noise is too much
 #

@@ -17,7 +17,7 @@ changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training
 # %% [markdown]
 # ## The effect to be detected
 #
-# All respondents compare all pairs of changes. Suppose that six out of ten respondents prefer one of two changes. The survey should detect this difference with a probability (power) of four in five. The argument `contrast` is the difference of the two worths, here the logit of six out of ten.
+# All respondents compare all pairs of changes. Suppose that six out of ten respondents prefer the first of two changes. The survey should detect this difference with a probability (power) of four in five. The argument `contrast` is the difference of the two worths, here the logit of six out of ten.
 #
 # A plan stores the fixed quantities and solves for the missing one. It assumes that respondents have an order of all five changes in mind and answer accordingly. The variance of a difference is then twice the variance under independent answers.
 

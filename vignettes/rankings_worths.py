@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Worths from rankings
 #
-# A ranking determines the better one of any two items, so a set of rankings can be analysed as paired comparisons, and a Bradley-Terry model gives each item a worth. This method is known as rank-breaking. Is it valid?
+# A ranking determines which of any two items is better, so a set of rankings can be analysed as paired comparisons, and a Bradley-Terry model gives each item a worth. This method is known as rank-breaking. Is it valid?
 #
 # In short, worth estimates are consistent under the Plackett-Luce model if all pairs of each ranking are used. Standard errors are valid only if they account for the correlation between pairs from the same ranking. On this page they do, because the respondent is both the unit of privacy and the cluster.
 #

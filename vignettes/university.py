@@ -107,7 +107,7 @@ private = pr.PrivateBTL(cems.comparisons, **tied).fit(
 readings = {"half wins": reference, "davidson": deciding, "davidson, epsilon 1": private}
 print(pd.DataFrame({name: one.params for name, one in readings.items()}).round(3))
 apart = reference.params @ deciding.params / (reference.params @ reference.params)
-print(f"\nwithout noise differences are {apart:.2f} times those of half wins")
+print(f"\nwithout noise differences are {apart:.2f} times as large as with half wins")
 print(f"ties are {(outcome == 0).sum() / outcome.notna().sum():.1%} of the answers")
 print(
     pd.DataFrame({"no noise": deciding.tie_parameter, "epsilon 1": private.tie_parameter}).round(3)

@@ -4,8 +4,8 @@ The totals of every item by group, which show what differs, can be released as w
 belongs to a noisy statistic. This docstring states which of its parts may be released and with
 which noise, and proves it.
 
-T_0 is the statistic of the data, T_1, ..., T_B those of B random re-labellings drawn independently
-of the data. Delta bounds, at every re-labelling, the change of the statistic when one unit is
+T_0 is the statistic of the data, T_1, ..., T_B its values for B random re-labellings drawn
+independently of the data. Delta bounds, at every re-labelling, the change of the statistic when one unit is
 replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay secret.
 
 **Released.** Only the smoothed p-value p = H(M_0), rounded up, with
@@ -357,7 +357,7 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
     Parameters
     ----------
     statistics : ndarray of float64, shape (B + 1,)
-        The statistic of the data, anywhere, and those of the B re-labellings.
+        The statistic of the data, anywhere, and its values for the B re-labellings.
     noisy : float
         The statistic of the data plus Laplace noise of this scale.
     scale : float

@@ -1,6 +1,6 @@
 r"""Statistics of any number of groups: the distance of each group from all units together.
 
-Let phi_i be the features of unit i, one of N. They are the indicator of its category with half the
+Let phi_i be the features of unit i of N. They are the indicator of its category with half the
 l1 norm, whose diameter is 1, or its ranking in the space of a kernel (`plans.closeness.DIAMETER`
 has the diameters). With mu the mean over all units and w_g = n_g / N the share of group g,
 
@@ -122,7 +122,7 @@ def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     share = sizes / sizes.sum()
-    from_mean = np.eye(len(sizes)) - share  # rows e_g - w: the mean of g less that of all
+    from_mean = np.eye(len(sizes)) - share  # rows e_g - w: the mean of g less the mean of all
     square = ((from_mean @ kernel_products(tables, gram)) * from_mean).sum(axis=2)
     return np.asarray(share * np.sqrt(np.maximum(square, 0.0) + FLOOR))
 

@@ -237,7 +237,7 @@ def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     n, m = codes.shape
     items = np.argsort(null.center)
     ordered = codes[:, items]
-    # item j goes before those of worse buckets, and before c of the `size` - 1 of its own
+    # item j goes before items of worse buckets, and before c of the `size` - 1 of its own
     before = np.zeros((n, m), dtype=np.int64)
     size = np.ones((n, m), dtype=np.int64)
     for j in range(1, m):

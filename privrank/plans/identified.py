@@ -60,7 +60,7 @@ def probably_unidentified(design: Design, plan: Plan) -> float:
     Notes
     -----
     **Statistic.** Numbers of comparisons are simulated with the noise of the plan, all pairs asked
-    for equally often, and read as those of a release are
+    for equally often, and read like the numbers of a release
     (:func:`privrank.bradley_terry.paircounts.parts_of`). An item in a part of its own is not
     identified. Where some items are compared more often than others, more of them will not be.
     """

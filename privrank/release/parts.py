@@ -133,7 +133,7 @@ def plan_parts(design: Design, request: NoiseRequest) -> dict[str, PartPlan]:
     Notes
     -----
     **Privacy.** Unit and neighbours as in `design`: replace one unit. Each part has the noise that
-    :data:`PARTS` declares for it, at its own epsilon. Net wins have that of
+    :data:`PARTS` declares for it, at its own epsilon. Net wins have the noise of
     :func:`privrank.privacy.netnoise.net_noise`, or of
     :func:`privrank.privacy.netnoise.weighted_noise` with numeric covariates, which are public. The
     number of ties shares the noise of the net wins (:func:`privrank.privacy.netnoise.tie_noise`).

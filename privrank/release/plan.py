@@ -23,10 +23,10 @@ QUIET = DiscreteLaplace(0.0)
 
 
 def equivalent_variance(distribution: Noise, items: int) -> float:
-    """Return the variance of independent noise with differences like those of a distribution.
+    """Return the variance of independent noise whose differences vary like a distribution's.
 
-    Differences within vectors that sum to 0 vary like those of independent numbers of m / (m - 1)
-    their variance.
+    Differences within vectors that sum to 0 vary like differences of independent
+    numbers of m / (m - 1) their variance.
     """
     if isinstance(distribution, PermutohedronNoise | ZeroSumLaplace):
         # entries have covariance -variance / (m - 1), so a difference varies by 2 m / (m - 1) of it

@@ -42,7 +42,7 @@ def report(
     Parameters
     ----------
     results : result, sequence of results, or mapping of str to result
-        Results of any kind; the keys of a mapping are their headings. Tables, such as that of
+        Results of any kind; the keys of a mapping are their headings. Tables, such as the result of
         :func:`privrank.summary_col`, and other objects with a ``summary()`` are accepted as well.
         Ledgers are placed at the end.
     path : str or path-like

@@ -39,7 +39,7 @@ BLINDNESS: dict[Blindness, str] = {
     "two rankings alone": "The statistic is the agreement of two rankings and has power against a "
     "strong consensus only.",
     "halfway consensus": "This method has little power against a consensus on an order halfway "
-    "between that of the columns and its reverse; method='auto' has.",
+    "between the order of the columns and its reverse; method='auto' has.",
     "dispersion": "This method has little power against another dispersion about the centre; "
     "method='auto' has.",
     "equal mean distance": "This method has no power against another centre at the same mean "
