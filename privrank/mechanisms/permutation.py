@@ -50,8 +50,8 @@ rankings of 7 to 100 items the features are explicit (:class:`Features`):
   rankings z. K2 is a power series in tau without negative coefficients, so positive definite, and
   its space is orthogonal to the part of degree one in their sum. The squared length of the
   projection of sum c_i K2(x_i, .) is |R' sum c_i K2(z, x_i)|^2 for R R' = (K2(z, z) +
-  10^-9 I)^-1; the ridge only shortens it. A projection lengthens no difference, so diameters and sensitivities stay bounds
-  for all z. Differences that are orthogonal to all z are not detected.
+  10^-9 I)^-1; the ridge only shortens it. A projection lengthens no difference, so diameters and
+  sensitivities stay bounds for all z. Differences that are orthogonal to all z are not detected.
 
 **Samples of the same respondents.** A re-labelling swaps the two answers of each respondent or
 leaves them.
