@@ -6,7 +6,8 @@ which noise, and proves it.
 
 T_0 is the statistic of the data, T_1, ..., T_B its values for B random re-labellings drawn
 independently of the data. Delta bounds, at every re-labelling, the change of the statistic when one
-unit is replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay secret.
+unit is replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay
+secret.
 
 **Released.** Only the smoothed p-value p = H(M_0), rounded up, with
 
