@@ -14,7 +14,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns = ["figures/*"]
 nitpicky = True
 # Docstrings name inner functions for readers of the code; they have no page here.
-nitpick_ignore_regex = [(r"py:.*", r"privrank\..*"), (r"py:.*", r"[A-Z]\w+(\.\w+)?")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"privrank\..*"),
+    (r"py:.*", r"[A-Z]\w+(\.\w+)?"),
+]
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
@@ -64,4 +67,6 @@ def _formula(display):
 
 def setup(app):
     """Register the writer of formulas."""
-    app.add_html_math_renderer("mathml", (_formula("inline"), None), (_formula("block"), None))
+    app.add_html_math_renderer(
+        "mathml", (_formula("inline"), None), (_formula("block"), None)
+    )

@@ -101,7 +101,8 @@ MEMBER = re.compile(r":(?:meth|attr|func|obj):`(\w+)`")
 TABLE = re.compile(r"^\|.*\|\n\| ?:?-{3}.*\|\n(?:\|.*\|\n)+", flags=re.M)
 CELL = re.compile(r"(?<!\\)\|")
 NUMERIC = re.compile(r"|[-+]?(?:[\d.,]+(?:e[-+]?\d+)?|inf|nan)(?: ?%)?(?:/[\d.]+)?")
-CAPTION = re.compile(r"^(?:figure = .*|\))  # (.+)", flags=re.M)
+# The comment above a figure.
+CAPTION = re.compile(r"^# (?!%%)(.+)\n(?=figure = )", flags=re.M)
 NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
 

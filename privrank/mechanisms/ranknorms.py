@@ -200,10 +200,11 @@ def residual_norm(n: int, m: int) -> Statistic:
     the differences phi_a - phi_b has phi = -u / m and the squared length |u|^2 / (m C). So the term
     is the inner product of the components orthogonal to it. The third is a power series in tau
     without negative coefficients. Under uniformity the first two have mean 0, and
-    E e^tau - 1 = e prod_j (1 - z^j) / (j (1 - z)) - 1 with z = exp(-2 / C), as tau = 1 - 2 d / C and the Kendall distance d from any
-    ranking is a sum of independent uniform variables on 0, ..., j - 1. As relabelling the items
-    maps uniform rankings to uniform ones, the mean over y does not depend on x: R is n times the
-    distance of the mean embedding from the mean embedding of uniform rankings.
+    E e^tau - 1 = e prod_j (1 - z^j) / (j (1 - z)) - 1 with z = exp(-2 / C), as tau = 1 - 2 d / C
+    and the Kendall distance d from any ranking is a sum of independent uniform variables on 0, ...,
+    j - 1. As relabelling the items maps uniform rankings to uniform ones, the mean over y does not
+    depend on x: R is n times the distance of the mean embedding from the mean embedding of uniform
+    rankings.
 
     **Privacy.** A replaced ranking moves n times the mean embedding by phi(x) - phi(x'), whose
     squared length is the sum over the terms. First: 2 - 2 sum_a q(x_a) q(x'_a), at most
