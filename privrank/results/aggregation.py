@@ -612,7 +612,7 @@ def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
         statistic = release.mechanism if details else ""
-        return guarantee.NoiseWords(release.plan.method, statistic, "none, an order")
+        return guarantee.NoiseWords(release.plan.method, statistic, "none (an order is released)")
     exact, shown, unit = _STATISTICS[name]
     scale = math.sqrt(parts[name].noise_variance) / result.nobs
     return guarantee.NoiseWords(

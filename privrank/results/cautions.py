@@ -141,11 +141,11 @@ LIMITS = {
     "it is smaller. Sampling standard errors are upper bounds, so intervals may be conservative.",
     "no limit": "Some intervals are unbounded (inf): no worth on that side, however extreme, can "
     "be ruled out.",
-    "nobody ties": "With this much noise it cannot be ruled out that no comparison ties.",
-    "everybody ties": "With this much noise it cannot be ruled out that every comparison ties.",
+    "nobody ties": "With this much noise it cannot be ruled out that ties have probability 0.",
+    "everybody ties": "With this much noise it cannot be ruled out that ties have probability 1.",
     "net wins alone": "Items are ranked by net wins (wins minus losses), which used all of "
     "epsilon. Only the selected set is stated, because it is unknown how often each item was "
-    "compared: target='win rate' releases that, or pair_counts= declares it.",
+    "compared. Release these numbers with target='win rate', or declare them with pair_counts=.",
 }
 
 

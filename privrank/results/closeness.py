@@ -423,7 +423,7 @@ class ClosenessResult(Result):
 
     def _noise(self, details: bool) -> guarantee.NoiseWords:
         if self.asked.decision is not None:
-            return guarantee.NoiseWords("random bit", "", "none, one bit")
+            return guarantee.NoiseWords("random bit", "", "none (one bit)")
         scale = self.release.plan.number("scale")
         private = self.release.source != "none"
         named = "smoothed p-value" if private else "p-value"

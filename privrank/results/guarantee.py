@@ -373,7 +373,7 @@ def _detail_notes(release: Release) -> list[str]:
         for name, label in _SIDE_RELEASES
         if release.source != "none" and name in release.parts and release.parts[name].epsilon
     ]
-    notes = said("shares", shares, shares=" and ".join(shares))
+    notes = said("shares", shares, shares=", ".join(shares))
     if names.LARGEST in release.found:
         error = effect_error(release)
         most = release.found[names.CEILING]

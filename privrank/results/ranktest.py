@@ -366,7 +366,7 @@ class RankTestResult(Result):
         null = "exact" if self.draws is None else f"Monte Carlo ({self.draws:,} draws)"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
-            null = "none" if unstated else "level by calibration"
+            null = "none" if unstated else "none (calibrated level)"
         # a test that releases only its decision has neither statistic nor p-value to show
         shown = self.to_frame().dropna(axis="columns")
         known_null = ["null"] if self.test == "IdentityTest" else []

@@ -84,7 +84,7 @@ def noise_of(release: Release, details: bool) -> NoiseWords:
         gain = release.plan.number(GAIN)
         return NoiseWords("", statistic, f"gain {gain:.4g} of a response")
     if part is None:
-        return NoiseWords("random bit", statistic, "none, one bit")
+        return NoiseWords("random bit", statistic, "none (one bit)")
     scale = part.step * part.laplace.scale
     moved = f"{scale:.4g} (sensitivity {part.step * part.sensitivity:.4g})"
     return NoiseWords("discrete Laplace noise", statistic, moved)
