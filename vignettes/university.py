@@ -6,7 +6,6 @@
 # > This page uses **seeded noise**, for illustration only (see the last section). The page also shows raw counts and a non-private fit. This is acceptable because the survey was published long ago. With confidential data it would breach privacy.
 
 # %%
-from importlib.resources import files
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -20,11 +19,10 @@ rng = np.random.default_rng(1998)
 # %% [markdown]
 # ## The data
 #
-# The survey is a CSV file with one row per question: the respondent, the two universities and the outcome. The outcome is 1 if the first university was preferred, 0 for a tie, and -1 if the second one was preferred. An empty cell means that there is no answer. The file is installed with the package. To analyse your own survey, read your own file. Other layouts are converted first ([preparing data](../docs/data-in.md)).
+# The survey is a CSV file with one row per question: the respondent, the two universities and the outcome. The outcome is 1 if the first university was preferred, 0 for a tie, and -1 if the second one was preferred. An empty cell means that there is no answer. The file is in the folder `data/` of the source. To analyse your own survey, read your own file. Other layouts are converted first ([preparing data](../docs/data-in.md)).
 
 # %%
-file = files("privrank.data") / "university.csv"
-answers = pd.read_csv(file)
+answers = pd.read_csv("../data/university.csv")
 print(answers.head(3).to_string(index=False))
 
 # the items are public and come from the questionnaire, not from the answers
