@@ -175,7 +175,7 @@ CLAIMS = {
     "majority.",
     "minorities, shrunken": "P(before next) is below 1/2 in some rows: an order of shrunken "
     "fractions need not follow every majority.",
-    "majorities": "Borda scores rise in some rows: the order follows the majorities of pairs.",
+    "majorities": "The order follows the majorities of pairs, so Borda scores rise in some rows.",
     "Kemeny score": "Kemeny score: a ranking differs from the consensus on an estimated "
     "{score:.3f} of {pairs} pairs on average ({level} interval {low:.3f} to {high:.3f}).",
     "Kemeny share": "Epsilon includes {share:.0%} for the Kemeny score.",
