@@ -1,10 +1,13 @@
 """Column headings of the pages of studies, in words.
 
 CSV files keep the short names of the columns, which other code reads. A column without an entry
-has the same heading on its page.
+has the same heading on its page. `python validation/headings.py` renews the headings of all pages.
 """
 
 from __future__ import annotations
+
+import csv
+from pathlib import Path
 
 COMMON = {
     "SE": "std err",
@@ -396,3 +399,20 @@ def headings(name: str, columns: list[str]) -> list[str]:
     """Return the headings of a table on its page."""
     own = TABLES.get(name, {})
     return [own.get(column, COMMON.get(column, column)) for column in columns]
+
+
+def renew(page: Path) -> None:
+    """Replace the headings of a page by the present ones."""
+    with page.with_suffix(".csv").open(newline="") as handle:
+        columns = next(csv.reader(handle))
+    lines = page.read_text().split("\n")
+    place = next(k for k, line in enumerate(lines) if line.startswith("| "))
+    if lines[place].count("|") == len(columns) + 1:  # not a page that counts the rows of its file
+        lines[place] = f"| {' | '.join(headings(page.stem, columns))} |"
+        page.write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    for file in sorted((Path(__file__).parents[1] / "docs" / "validation").glob("*.csv")):
+        if file.with_suffix(".md").exists():
+            renew(file.with_suffix(".md"))
