@@ -46,6 +46,7 @@ html_theme_options = {
         "color-brand-primary": "#b9d3e2",
         "color-brand-content": "#7fbde0",
         "color-brand-visited": "#7fbde0",
+        "color-content-foreground": "#dde3e7",
     },
 }
 html_static_path = ["_static"]
