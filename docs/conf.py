@@ -14,7 +14,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns = ["figures/*"]
 nitpicky = True
 # Docstrings name inner functions for readers of the code; they have no page here.
-nitpick_ignore_regex = [(r"py:.*", r"privrank\..*"), (r"py:.*", r"[A-Z]\w+(\.\w+)?")]
+nitpick_ignore_regex = [
+    (r"py:.*", r"privrank\..*"),
+    (r"py:.*", r"[A-Z]\w+(\.\w+)?"),
+]
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
@@ -43,6 +46,7 @@ html_theme_options = {
         "color-brand-primary": "#b9d3e2",
         "color-brand-content": "#7fbde0",
         "color-brand-visited": "#7fbde0",
+        "color-content-foreground": "#dde3e7",
     },
 }
 html_static_path = ["_static"]
@@ -64,4 +68,6 @@ def _formula(display):
 
 def setup(app):
     """Register the writer of formulas."""
-    app.add_html_math_renderer("mathml", (_formula("inline"), None), (_formula("block"), None))
+    app.add_html_math_renderer(
+        "mathml", (_formula("inline"), None), (_formula("block"), None)
+    )

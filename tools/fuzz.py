@@ -91,7 +91,7 @@ def main() -> None:
             "parts with a fault": total["failed"], "minutes": f"{total['minutes']:.0f}",
         })  # fmt: skip
     if asked.table:
-        title = "Odd cases handed to each surface of the package"
+        title = "Malformed inputs passed to each entry point of the package"
         study.write("fuzz", title, "python tools/fuzz.py", rows, started)
     sys.exit(any(row["parts with a fault"] for row in rows))
 

@@ -325,7 +325,7 @@ def scores(found: dict[str, Counter[str]]) -> Iterator[dict[str, Any]]:
         yield {
             "area": area, "mutants": counts.total(), "killed": killed,
             "equivalent": counts["equivalent"], "missed": counts["missed"],
-            "score": f"{killed / max(faults, 1):.3f}", "95 %": f"{low:.3f} to {high:.3f}",
+            "score": f"{killed / max(faults, 1):.3f}", "95% interval": f"{low:.3f} to {high:.3f}",
         }  # fmt: skip
 
 

@@ -101,7 +101,10 @@ MEMBER = re.compile(r":(?:meth|attr|func|obj):`(\w+)`")
 TABLE = re.compile(r"^\|.*\|\n\| ?:?-{3}.*\|\n(?:\|.*\|\n)+", flags=re.M)
 CELL = re.compile(r"(?<!\\)\|")
 NUMERIC = re.compile(r"|[-+]?(?:[\d.,]+(?:e[-+]?\d+)?|inf|nan)(?: ?%)?(?:/[\d.]+)?")
-CAPTION = re.compile(r"^(?:figure = .*|\))  # (.+)", flags=re.M)
+# A file of data/ that a tutorial reads.
+DATA = re.compile(r"\.\./data/([\w.]+)")
+# The comment above a figure.
+CAPTION = re.compile(r"^# (?!%%)(.+)\n(?=figure = )", flags=re.M)
 NAMED = re.compile(r"(?<![`\[])`([\w./-]+)`(?![`\]])")
 
 
@@ -417,15 +420,16 @@ def tutorial(script, page):
     print(f"{script.relative_to(ROOT)} ...", flush=True)
     shutil.copy(script, out)
     jupytext.write(jupytext.read(script), out / f"{script.stem}.ipynb")
-    copies = (
-        f"Download: {{download}}`script <{script.name}>`, "
-        f"{{download}}`notebook <{script.stem}.ipynb>`\n"
-    )
+    copies = [f"script <{script.name}>", f"notebook <{script.stem}.ipynb>"]
+    for name in sorted({*DATA.findall(script.read_text(encoding="utf-8"))}):
+        shutil.copy(ROOT / "data" / name, out)
+        copies.append(f"data <{name}>")
+    downloads = ", ".join(f"{{download}}`{copy}`" for copy in copies)
     parts = []
     for cell in execute(script).cells:
         if cell.cell_type == "markdown" and not parts:
             title, _, text = cell.source.partition("\n")
-            parts += [title + "\n", copies, text + "\n"]
+            parts += [title + "\n", f"Download: {downloads}\n", text + "\n"]
         elif cell.cell_type == "markdown":
             parts.append(cell.source + "\n")
         elif cell.source.strip():

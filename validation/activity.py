@@ -126,7 +126,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     study.write(
         "activity",
-        "Worths from drawn rows of voters of unequal activity",
+        "Worths from sampled rows of voters with unequal activity",
         "python validation/activity.py",
         rows,
         started,

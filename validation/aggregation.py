@@ -120,7 +120,7 @@ def main() -> None:
         print(row, flush=True)
     write(
         "aggregation_statements",
-        "Rank aggregation: coverage of 95 % intervals",
+        "Rank aggregation: coverage of 95% intervals",
         COMMAND,
         rows,
         started,

@@ -271,12 +271,20 @@ def order_tables(replicates: int) -> None:
         ):
             table.extend(part)
         print(f"{distribution} {m} {n}: {(time.time() - started) / 60:.1f} minutes", flush=True)
-    title = "Rank aggregation: excess of `auto` compared with its best rival, percent of pairs"
+    title = (
+        "Rank aggregation: excess of the default relative to its best rival (percent of all pairs)"
+    )
     write("aggregation_orders", title, COMMAND, rows, started, more=True)
     nothing = [{"model": "none"}]
-    title = "Rank aggregation: where a rival loses less than `auto`, by 2 standard errors and 5 %"
+    title = (
+        "Rank aggregation: settings in which a rival has a smaller loss than the default "
+        "(by 2 standard errors and 5%)"
+    )
     write("aggregation_orders_rivals", title, COMMAND, losses or nothing, started, more=True)
-    title = "Rank aggregation: where more epsilon or delta loses more, by 2 errors and .005 %"
+    title = (
+        "Rank aggregation: settings in which a larger epsilon or delta increases the loss "
+        "(by 2 standard errors and 0.005%)"
+    )
     write("aggregation_orders_rises", title, COMMAND, risen or nothing, started)
 
 
@@ -298,7 +306,7 @@ def rank_tables(replicates: int) -> None:
             row[name] = f"{held:.3f} / {known:.2f}"
         rows.append(row)
         print(row, flush=True)
-    title = "Rank aggregation: surveys in which all 95 % rank intervals hold / pairs they order"
+    title = "Rank aggregation: simultaneous coverage of 95% rank sets, and ordered pairs"
     write("aggregation_ranks", title, COMMAND, rows, started)
 
 

@@ -260,7 +260,7 @@ def main() -> None:
     if asked.only == [""]:
         study.write(
             "assumptions",
-            "Where an assumption does not hold",
+            "Consequences of violated assumptions",
             "python validation/assumptions.py",
             rows,
             started,

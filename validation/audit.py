@@ -445,7 +445,7 @@ def main() -> None:
         else "No loss is above its claim, and every planted fault is caught."
     )
     command = "python validation/audit.py"
-    study.write("audit", "Claimed and found privacy losses", command, rows, started, verdict)
+    study.write("audit", "Claimed and measured privacy losses", command, rows, started, verdict)
     if not study.MODE:  # one run of each neighbour decides nothing
         sys.exit(bool(wrong))
 

@@ -274,10 +274,14 @@ def main() -> None:
         print(f"{items} items, p = {share:g}: {time.time() - started:.0f} s", flush=True)
     rows.sort(key=lambda row: (row["items"], -row["p"], row["epsilon"]))
     command = "python validation/ccw_experiments.py"
-    title = "Error and overlap in simulations"
+    title = "Estimation error and top-k overlap in simulations"
     study.write("ccw_experiments", title, command, rows, started, more=True)
     study.write(
-        "ccw_experiments_targets", "Simulations against targets", command, judge(found), started
+        "ccw_experiments_targets",
+        "Simulations compared with the targets",
+        command,
+        judge(found),
+        started,
     )
     figures(rows)
 

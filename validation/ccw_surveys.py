@@ -206,9 +206,11 @@ def main() -> None:
                 targets += judge(survey, out)
         print(f"{survey}: {time.time() - started:.0f} s", flush=True)
     command = "python validation/ccw_surveys.py"
-    title = "Price of privacy in surveys"
+    title = "Loss of accuracy due to privacy in two surveys"
     study.write("ccw_surveys", title, command, rows, started, more=True)
-    study.write("ccw_surveys_targets", "Surveys against targets", command, targets, started)
+    study.write(
+        "ccw_surveys_targets", "Surveys compared with the targets", command, targets, started
+    )
     figures(rows)
 
 

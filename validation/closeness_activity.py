@@ -59,7 +59,7 @@ def main() -> None:
         )
         print(rows[-1], f"{time.time() - started:.0f} s", flush=True)
     command = "python validation/closeness_activity.py"
-    title = "Level of tests of closeness where groups differ in activity"
+    title = "Size of tests of closeness if groups differ in activity"
     write("closeness_activity", title, command, rows, started)
 
 

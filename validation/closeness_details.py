@@ -152,7 +152,7 @@ def simulated(replicates: int, command: str) -> None:
                 }
             )
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
-    title = "Simultaneous intervals for what differs between groups"
+    title = "Simultaneous intervals for differences between groups"
     write("closeness_details", title, command, rows, started)
 
 
@@ -175,7 +175,7 @@ def cities(replicates: int, command: str) -> None:
                 }
             )
             print(rows[-1], flush=True)
-    title = "University: the city named for its language"
+    title = "University survey: detection of the city of a language by its speakers"
     write("closeness_details_university", title, command, rows, started)
 
 

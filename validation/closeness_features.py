@@ -82,7 +82,7 @@ def main() -> None:
     """Run the study and write its table."""
     started, replicates = time.time(), arguments(__doc__, 8)
     rows = [row(*cell, replicates, number) for number, cell in enumerate(CELLS)]
-    title = "Kernel tests of 5,000 rankings by features and the matrix of all pairs"
+    title = "Kernel tests of 5,000 rankings: p-values by features and by the matrix of all pairs"
     write("closeness_features", title, "python validation/closeness_features.py", rows, started)
 
 

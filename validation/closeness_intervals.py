@@ -151,7 +151,7 @@ def row(cell: Cell, found: list[tuple[float, ...]]) -> dict[str, str]:
 def main() -> None:
     study.table(
         "closeness_intervals",
-        "Intervals for the distance of two groups",
+        "Intervals for the distance between two groups",
         "python validation/closeness_intervals.py",
         CELLS,
         run,

@@ -219,7 +219,7 @@ def table(kind: str, replicates: int) -> None:
                 row[f"epsilon {epsilon:g}"] = f"{rate:.3f} ({error:.3f})"
             rows.append(row)
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
-    title = f"Share of rejections (standard error), {kind}: the default test and others"
+    title = f"Rejection rates for {kind}: the default test and tests of other papers"
     command = "python validation/closeness_peers.py"
     write(f"closeness_peers_{kind}", title, command, rows, started)
 

@@ -58,7 +58,13 @@ def main() -> None:
         )
         print(f"{kind}, {k}: {time.time() - started:.0f} s", flush=True)
     command = "python validation/closeness_pvalues.py"
-    write("closeness_pvalues", "p-values of samples with one distribution", command, rows, started)
+    write(
+        "closeness_pvalues",
+        "Uniformity of p-values of tests of closeness under H0",
+        command,
+        rows,
+        started,
+    )
 
 
 if __name__ == "__main__":

@@ -186,7 +186,7 @@ def main() -> None:
         add(f"University resampled, {errors}", cell, out)
     study.write(
         "covariates",
-        "Coverage of 95 % intervals for coefficients of covariates",
+        "Coverage of 95% intervals for coefficients of covariates",
         "python validation/covariates.py",
         rows,
         started,

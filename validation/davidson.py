@@ -356,7 +356,7 @@ def main() -> None:
     arguments = study.asked(__doc__, 100)
     study.table(
         "davidson_surveys",
-        "Errors of two surveys with a parameter for ties",
+        "Davidson model: errors for two surveys",
         "python validation/davidson.py",
         ERRORS,
         survey_error,
@@ -366,7 +366,7 @@ def main() -> None:
     )
     study.table(
         "davidson_camps",
-        "Errors where two camps tie differently, by what is released of their dependence",
+        "Davidson model: errors if two camps differ in ties, by the released dependence",
         "python validation/davidson.py",
         CAMPS,
         run_camps,
@@ -376,7 +376,7 @@ def main() -> None:
     )
     study.table(
         "davidson",
-        "Coverage of 95 % intervals with a parameter for ties",
+        "Coverage of 95% intervals in the Davidson model",
         "python validation/davidson.py",
         CELLS,
         run,

@@ -378,9 +378,9 @@ def level(cell: Cell, out: list[bool]) -> dict[str, Any]:
 
 def main() -> None:
     asked = study.asked(__doc__, 200)
-    title = "Intervals for each pair where respondents' answers depend on each other"
+    title = "Coverage of intervals of all pairs if a respondent's answers are dependent"
     study.table("dependence", title, COMMAND, intervals(), one, summary, asked, 8000)
-    title = "Level of tests where respondents' answers depend on each other"
+    title = "Size of tests if a respondent's answers are dependent"
     study.table("dependence_tests", title, COMMAND, tests(), wrong, level, asked, 8500)
 
 

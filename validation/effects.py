@@ -126,7 +126,7 @@ def main() -> None:
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
     found = replicate(agrees, fits, cell=9000)
     title = (
-        "Intervals for the distance of choices from a null hypothesis, with at most 5 % misses; "
+        "Intervals for the distance of choices from a null hypothesis, with at most 5% misses; "
         f"{sum(found)} of {len(found)} random fits reject exactly if the interval leaves out 0"
     )
     write("effects", title, "python validation/effects.py", rows, started)

@@ -193,7 +193,7 @@ def row(cell: Cell, found: list[np.ndarray]) -> dict[str, Any]:
 if __name__ == "__main__":
     study.table(
         "hypotheses",
-        "Level and power of the tests of a Bradley-Terry fit",
+        "Size and power of the tests of a Bradley-Terry fit",
         "python validation/hypotheses.py",
         CELLS,
         one,

@@ -117,7 +117,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     study.write(
         "identified",
-        "Items that nobody compared, under a private design",
+        "Items without comparisons under a private design",
         "python validation/identified.py",
         rows,
         started,

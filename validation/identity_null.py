@@ -70,7 +70,7 @@ def main() -> None:
             }
         )
         print(rows[-1], f"{time.time() - started:.0f} s", flush=True)
-    title = "Tests of identity whose null was estimated from earlier answers"
+    title = "Size and power of tests of identity with a null estimated from earlier answers"
     write("identity_null", title, "python validation/identity_null.py", rows, started)
 
 

@@ -128,7 +128,7 @@ def main() -> None:
             print(rows[-1], flush=True)
     study.write(
         "coverage",
-        "Coverage of 95 % intervals for Bradley-Terry worths",
+        "Coverage of 95% intervals for Bradley-Terry worths",
         "python validation/interval_coverage.py",
         rows,
         started,

@@ -91,7 +91,7 @@ def row(cell: Cell, found: list[np.ndarray]) -> dict[str, Any]:
 if __name__ == "__main__":
     study.table(
         "item_scatter",
-        "Coverage of coefficients of item covariates where worths scatter about them",
+        "Coverage of coefficients of item covariates if worths deviate from the covariate model",
         "python validation/item_scatter.py",
         CELLS,
         one,

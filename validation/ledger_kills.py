@@ -322,7 +322,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     study.write(
         "ledger_kills",
-        "A ledger on disk, shared by two processes that are killed",
+        "A ledger on disk shared by two processes that are killed",
         "python validation/ledger_kills.py",
         rows,
         started,

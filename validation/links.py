@@ -97,7 +97,7 @@ def main() -> None:
                 print(rows[-1], flush=True)
     study.write(
         "links",
-        "Coverage of 95 % intervals for worths under other links",
+        "Coverage of 95% intervals for worths under other links",
         "python validation/links.py",
         rows,
         started,

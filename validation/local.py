@@ -111,7 +111,7 @@ if __name__ == "__main__":
         CELLS = [cell for cell in CELLS if cell.data != "SUSHI"]
     table(
         "local",
-        "Local model: excess of orders in percent of all pairs, 5000 rankings",
+        "Local model: excess of orders for 5,000 rankings (percent of all pairs)",
         COMMAND,
         CELLS,
         run,

@@ -180,7 +180,7 @@ def row(cell: Cell, found: list[dict[str, float]]) -> dict[str, Any]:
 
 def main() -> None:
     chosen = asked(__doc__ or "", 30)
-    title = "Adaptive KwikSort against the default of the local model"
+    title = "Adaptive KwikSort compared with the default of the local model"
     table("local_adaptive", title, COMMAND, CELLS, run, row, chosen, 9300)
 
 

@@ -126,7 +126,7 @@ def row(cell: Cell, found: list[dict[str, list[float]]]) -> dict[str, object]:
 if __name__ == "__main__":
     table(
         "local_few",
-        "Local model: excess of orders of few reports, percent of pairs",
+        "Local model: excess of orders from few reports (percent of all pairs)",
         COMMAND,
         CELLS,
         run,

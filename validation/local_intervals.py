@@ -161,7 +161,7 @@ def row(cell: Cell, found: list[dict[str, np.ndarray]]) -> dict[str, object]:
 if __name__ == "__main__":
     table(
         "local_intervals",
-        "Local model: coverage of 95 % intervals",
+        "Local model: coverage of 95% intervals",
         COMMAND,
         CELLS,
         run,

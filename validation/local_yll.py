@@ -236,14 +236,16 @@ def times() -> list[dict[str, object]]:
 if __name__ == "__main__":
     wanted, started = asked(__doc__.splitlines()[0], 20), time.time()
     if "PRIVRANK_SURVEYS" in os.environ:
-        title = "LDP-KwikSort by number of pairs: excess in percent of all pairs"
+        title = "LDP-KwikSort by number of pairs: excess (percent of all pairs)"
         table("local_yll_pairs", title, COMMAND, SWEEPS, sweep, sweep_row, wanted, 92_000)
-        title = "LDP-KwikSort by epsilon: excess and error rate in percent of all pairs"
+        title = "LDP-KwikSort by epsilon: excess and error rate (percent of all pairs)"
         table("local_yll_epsilons", title, COMMAND, LEVELS, level, level_row, wanted, 92_200)
-        title = "LDP-KwikSort by respondents: excess and error rate in percent of all pairs"
+        title = (
+            "LDP-KwikSort by number of respondents: excess and error rate (percent of all pairs)"
+        )
         table("local_yll_sizes", title, COMMAND, SIZES, level, level_row, wanted, 92_300)
-    title = "LDP-KwikSort on Mallows rankings: mean Kendall distance in percent of all pairs"
+    title = "LDP-KwikSort on Mallows rankings: mean Kendall distance (percent of all pairs)"
     table("local_yll_mallows", title, COMMAND, MODELS, model, model_row, wanted, 92_100)
     if wanted.only == [""]:
-        title = "Local protocols: seconds of the processor"
+        title = "Local protocols: processor time in seconds"
         write("local_yll_times", title, COMMAND, times(), started)

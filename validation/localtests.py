@@ -250,14 +250,14 @@ def main() -> None:
     parts = (
         (
             "localtests_bits",
-            "Local test of uniformity at the sizes of Figure 3",
+            "Local test of uniformity: power in the settings of Figure 3",
             BITS,
             bits_found,
             bits_row,
         ),
         (
             "localtests_rankings",
-            "Local test of uniformity by protocol",
+            "Local test of uniformity: rejection rates by protocol",
             RANKINGS,
             pvalue_found,
             rankings_row,

@@ -111,7 +111,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     study.write(
         "noise_distributions",
-        "Distributions of noise on net wins",
+        "Noise distributions of net wins: error and coverage",
         "python validation/noise_distributions.py",
         rows,
         started,

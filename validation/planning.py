@@ -48,7 +48,13 @@ def pvalues(fits: int) -> None:
             }
         )
         print(rows[-1], flush=True)
-    write("planning_pvalues", "P-values of the same data, fit after fit", COMMAND, rows, started)
+    write(
+        "planning_pvalues",
+        "Variation of the p-value between fits of the same data",
+        COMMAND,
+        rows,
+        started,
+    )
 
 
 QUESTIONS = {
@@ -77,7 +83,13 @@ def sizes() -> None:
         (found, *_) = replicate(needed, 1, question, cell=21600 + number)
         rows.append({"question": question, **{name: str(size) for name, size in found.items()}})
         print(rows[-1], flush=True)
-    write("planning_sizes", "Respondents for power .8 at level .05", COMMAND, rows, started)
+    write(
+        "planning_sizes",
+        "Number of respondents for power 0.8 at level 0.05",
+        COMMAND,
+        rows,
+        started,
+    )
 
 
 def main() -> None:

@@ -189,7 +189,7 @@ def main() -> None:
             print(rows[-1], flush=True)
     study.write(
         "plans",
-        "Releases under a private design with released pair counts",
+        "Private design with released pair counts: the default release compared with alternatives",
         "python validation/plans.py",
         rows,
         started,

@@ -323,7 +323,7 @@ def row(cell: Cell, found: list[dict[str, np.ndarray]]) -> dict[str, object]:
 if __name__ == "__main__":
     table(
         "pooling",
-        "Pooling: coverage of 95 % intervals, width, and level of Q",
+        "Pooling: coverage and width of 95% intervals, and size of Q",
         COMMAND,
         CELLS,
         run,

@@ -106,7 +106,7 @@ def row(cell: Cell, found: list[dict[str, np.ndarray]]) -> dict[str, object]:
 if __name__ == "__main__":
     table(
         "pooling_random",
-        "Pooling with random effects: coverage of 95 % intervals of mean worths, and tau",
+        "Pooling with random effects: coverage for mean worths, and tau",
         COMMAND,
         CELLS,
         run,

@@ -276,9 +276,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Run the requested cells."""
     wanted = asked(__doc__.splitlines()[0], 1000)
-    title = (
-        "Plans of Bradley-Terry fits, selections and consensus orders compared with simulated fits"
-    )
+    title = "Planned and simulated results of fits, selections and consensus orders"
     table("power_models", title, COMMAND, CELLS, run, row, wanted, 8100, verdict)
 
 

@@ -204,7 +204,7 @@ def main() -> None:
             )
     table(
         "power_tests",
-        "Plans of tests against fits",
+        "Planned and simulated power of tests",
         "python validation/power_tests.py",
         grid,
         run,

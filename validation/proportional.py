@@ -224,7 +224,7 @@ def row(cell: Cell, runs: list[tuple[Any, ...]]) -> dict[str, Any]:
 if __name__ == "__main__":
     study.table(
         "proportional",
-        "Pair counts from item counts, where opponents are matched at random and where not",
+        "Proportional pair counts: accuracy if opponents are matched at random, and if not",
         "python validation/proportional.py",
         CELLS,
         one,

@@ -118,7 +118,16 @@ def row(cell: Cell, found: list[tuple[bool, float, float]]) -> dict[str, str]:
 
 def main() -> None:
     settings = asked(__doc__ or "", 150)
-    table("rank_sets", "Sets of ranks", COMMAND, CELLS, run, row, settings, 7700)
+    table(
+        "rank_sets",
+        "Rank sets: simultaneous coverage and size",
+        COMMAND,
+        CELLS,
+        run,
+        row,
+        settings,
+        7700,
+    )
 
 
 if __name__ == "__main__":

@@ -210,9 +210,9 @@ def agreement(cell: Cell, out: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) 
 
 def main() -> None:
     asked = study.asked(__doc__, 200)
-    title = "Intervals for worths of rankings that are broken into pairs"
+    title = "Coverage of intervals for worths from rankings"
     study.table("ranking_worths", title, COMMAND, cells(), one, summary, asked, 14000)
-    title = "Worths of rankings by their pairs and maximum likelihood for Plackett-Luce"
+    title = "Worths from rankings: pairwise fit and Plackett-Luce maximum likelihood"
     parts = likelihood_cells(), both, agreement
     study.table("ranking_worths_mle", title, COMMAND, *parts, asked, 14500)
 

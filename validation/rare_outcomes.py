@@ -116,7 +116,7 @@ def row(cell: Cell, found: list[np.ndarray]) -> dict[str, Any]:
 if __name__ == "__main__":
     study.table(
         "rare_outcomes",
-        "Coverage where one item wins 98 % of its comparisons",
+        "Coverage if one item wins 98% of its comparisons",
         "python validation/rare_outcomes.py",
         CELLS,
         one,

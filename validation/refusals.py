@@ -138,7 +138,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
 if __name__ == "__main__":
     study.table(
         "refusals",
-        "Fits that are refused before they spend",
+        "Fits that are refused before budget is spent",
         "python validation/refusals.py",
         CELLS,
         one,

@@ -83,7 +83,7 @@ def noise_table(replicates: int) -> None:
         print(rows[-1], flush=True)
     study.write(
         "selection_noise",
-        "Separation by distribution of noise",
+        "Size of the separation test by noise distribution",
         "python validation/selection.py",
         rows,
         started,
@@ -157,7 +157,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     study.write(
         "selection",
-        "Separation, homogeneity, win rates and rank sets",
+        "Size of tests and coverage for top-k selections",
         "python validation/selection.py",
         rows,
         started,

@@ -100,7 +100,7 @@ def row(cell: Cell, found: list[tuple[bool, bool, bool, int]]) -> dict[str, obje
 if __name__ == "__main__":
     table(
         "smith_sets",
-        "Sets that contain the Smith set, and winners that are named",
+        "Confidence sets for the Smith set, and stated winners",
         COMMAND,
         CELLS,
         run,

@@ -25,6 +25,7 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
+from headings import headings
 from scipy.stats import binom
 
 import privrank as pr
@@ -252,7 +253,7 @@ def write(
         writer.writerows(rows)
     minutes = (time.time() - started) / 60
     command = " ".join([command, *map(shlex.quote, sys.argv[1:])])
-    heads = list(rows[0])
+    heads = headings(name, list(rows[0]))
     lines = [
         f"# {title}",
         "",
@@ -262,7 +263,7 @@ def write(
         *((verdict, "") if verdict else ()),
         "| " + " | ".join(heads) + " |",
         "|" + " --- |" * len(heads),
-        *("| " + " | ".join(str(row[head]) for head in heads) + " |" for row in rows),
+        *("| " + " | ".join(str(row[name]) for name in rows[0]) + " |" for row in rows),
         "",
     ]
     (OUT / f"{name}.md").write_text("\n".join(lines))

@@ -136,7 +136,7 @@ def main() -> None:
     if asked.only == [""]:
         study.write(
             "topk_split",
-            "Win rates from one draw or from a split budget",
+            "Win rates from joint noise and from a split budget",
             "python validation/topk_split.py",
             rows,
             started,

@@ -230,7 +230,7 @@ def main() -> None:
     if len(rows) == len(CELLS) * len(EPSILONS):
         study.write(
             "topk_targets",
-            "What a private selection is ranked by",
+            "Targets of a private selection",
             "python validation/topk_targets.py",
             rows,
             started,

@@ -110,7 +110,7 @@ def row(cell: Cell, found: list[np.ndarray]) -> dict[str, Any]:
 if __name__ == "__main__":
     study.table(
         "unequal_answers",
-        "Covariates under a private design whose groups answer different numbers of pairs",
+        "Covariates under a private design if groups answer different numbers of pairs",
         "python validation/unequal_answers.py",
         CELLS,
         one,

@@ -152,9 +152,21 @@ def main() -> None:
     replicates = arguments(__doc__.splitlines()[0], 1_000)
     command = "python validation/uniformity_figures.py"
     rows = curves(FIGURE_1, first, replicates, 3000)
-    write("bfz_figure1", "Two rankings: 2SAMP and UNIF", command, rows, started)
+    write(
+        "bfz_figure1",
+        "Tests of uniformity with two rankings: power of 2SAMP and UNIF",
+        command,
+        rows,
+        started,
+    )
     rows = curves(FIGURE_2, second, replicates, 4000)
-    write("bfz_figure2", "MA and UNIF without privacy", command, rows, started)
+    write(
+        "bfz_figure2",
+        "Tests of uniformity without privacy: power of MA and UNIF",
+        command,
+        rows,
+        started,
+    )
     draw("bfz_figure1", "Two rankings, level 0.05")
     draw("bfz_figure2", "Without privacy, level 0.05")
     # the third figure has the settings and tests of the power study

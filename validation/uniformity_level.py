@@ -114,7 +114,7 @@ def main() -> None:
         rows += rows_of(m, n, replicates, cell)
         print(f"m = {m}, n = {n}: {time.time() - started:.0f} s", flush=True)
     command = "python validation/uniformity_level.py"
-    write("uniformity_level", "Level of the tests of uniformity", command, rows, started)
+    write("uniformity_level", "Size of the tests of uniformity", command, rows, started)
     print(f"{holm(rows)} of {len(rows)} cells exceed {ALPHA} after Holm's correction")
 
     uniform = []
@@ -132,7 +132,13 @@ def main() -> None:
                 "share below 0.05": f"{np.mean(np.array(pvalues) <= 0.05):.4f}",
             }
         )
-    write("uniformity_pvalues", "p-values under uniformity", command, uniform, started)
+    write(
+        "uniformity_pvalues",
+        "Uniformity of p-values of tests of uniformity under H0",
+        command,
+        uniform,
+        started,
+    )
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def main() -> None:
     """Run the study and write its table."""
     started, replicates = time.time(), arguments(__doc__, 8_000)
     rows = [row(n, m, replicates) for n, m in CELLS]
-    title = "Norms of many uniform rankings, beyond the quantiles of their limit"
+    title = "Norms of many uniform rankings: exceedance of the limiting quantiles"
     write("uniformity_limit", title, "python validation/uniformity_limit.py", rows, started)
 
 

@@ -37,9 +37,12 @@ print(model)
 
 # %%
 budget = pr.Budget(epsilon=6.0, delta=1e-5, unit="respondent")
-fit = model.fit(epsilon=1.0, delta=1e-6, releases="pairs", budget=budget, rng=rng)
+fit = model.fit(
+    epsilon=1.0, delta=1e-6, releases="pairs", budget=budget, rng=rng
+)
 print(fit.summary())
-figure = fit.plot_consensus()  # Consensus ranking and 95% rank sets (n = 303, epsilon = 1)
+# Consensus ranking and 95% rank sets (n = 303, epsilon = 1)
+figure = fit.plot_consensus()
 
 # %% [markdown]
 # The column `ranks` contains the rank set of each university, according to the mean rank over all students. The lower limit is 1 plus the number of universities that are established to rank above it. The upper limit is 6 minus the number established to rank below it. The rank sets have simultaneous coverage of at least 95%, for any distribution of opinions. In the worst case half of the students have the opposite opinion of the other half. The figure shows the rank sets with the consensus ranking.
@@ -49,8 +52,13 @@ figure = fit.plot_consensus()  # Consensus ranking and 95% rank sets (n = 303, e
 # The same release provides further results at no additional privacy cost. For every pair the table contains the fraction with its pointwise interval (`lower`, `upper`) and a simultaneous interval. `pairwise()` also shows whether the simultaneous interval excludes one half.
 
 # %%
-print(fit.pairwise()[["fraction", "lower", "upper", "all_lower", "all_upper"]].round(2))
-figure = fit.plot_pairwise()  # Share of students who rank the row university above the column one
+print(
+    fit.pairwise()[
+        ["fraction", "lower", "upper", "all_lower", "all_upper"]
+    ].round(2)
+)
+# Share of students who rank the row university above the column one
+figure = fit.plot_pairwise()
 
 # %% [markdown]
 # ## The default release
@@ -95,4 +103,8 @@ for method in ("auto", "kwiksort", "kwiksort-hay", "exponential"):
 # Without `rng=` the noise comes from a cryptographically secure source. The numbers below change each time this page is built, and each time the fit uses more epsilon. Fit your own survey once and store the result. The ledger contains only the fits that received the budget. Add the epsilon of other fits, such as some fits above, yourself.
 
 # %%
-print(model.fit(epsilon=1.0, delta=1e-6, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    model.fit(epsilon=1.0, delta=1e-6, budget=budget).summary(),
+    budget.summary(),
+    sep="\n\n",
+)

@@ -32,7 +32,9 @@ questionnaire = {
 
 def model(covariates, **options):
     formula = f"item1 + item2 + outcome ~ {covariates}"
-    return pr.PrivateBTL.from_formula(formula, data, **questionnaire, **options)
+    return pr.PrivateBTL.from_formula(
+        formula, data, **questionnaire, **options
+    )
 
 
 budget = pr.Budget(epsilon=8.0, unit="respondent")
@@ -45,13 +47,20 @@ print(french.summary())
 # ## The worths of both groups
 
 # %%
-figure = french.plot()  # Worths by knowledge of French (good, poor), 95% intervals (epsilon = 2)
+# Worths by knowledge of French (good, poor), 95% intervals (epsilon = 2)
+figure = french.plot()
 
 # %% [markdown]
 # A prediction for a pair of schools is the probability that the first school is preferred, plus half the probability of a tie, with its interval:
 
 # %%
-pairs = pd.DataFrame({"item1": ["London"] * 2, "item2": ["Paris"] * 2, "french": ["good", "poor"]})
+pairs = pd.DataFrame(
+    {
+        "item1": ["London"] * 2,
+        "item2": ["Paris"] * 2,
+        "french": ["good", "poor"],
+    }
+)
 print(pairs.join(french.predict(pairs)).to_string(index=False))
 
 # %% [markdown]
@@ -60,7 +69,11 @@ print(pairs.join(french.predict(pairs)).to_string(index=False))
 # Each respondent belongs to one group only. Net wins by group therefore need no more noise than overall net wins, but each group has fewer answers. The table compares the same model at several values of epsilon, and without privacy in the last column:
 
 # %%
-print(pr.summary_col([model("french").fit(epsilon=e, rng=rng) for e in (1.0, 4.0, np.inf)]))
+print(
+    pr.summary_col(
+        [model("french").fit(epsilon=e, rng=rng) for e in (1.0, 4.0, np.inf)]
+    )
+)
 
 # %% [markdown]
 # Several covariates define more and smaller groups. The formula can be additive, which assumes that the effect of one covariate does not depend on the other, or include interactions:
@@ -68,7 +81,9 @@ print(pr.summary_col([model("french").fit(epsilon=e, rng=rng) for e in (1.0, 4.0
 # %%
 both = model("french + study").fit(epsilon=4.0, budget=budget, rng=rng)
 print(both.wald_test_terms().round(3).to_string())
-crossed = model("french * study").fit(epsilon=np.inf, penalty=0, dependence="cluster")
+crossed = model("french * study").fit(
+    epsilon=np.inf, penalty=0, dependence="cluster"
+)
 print(crossed.wald_test_terms().round(3).to_string())
 
 # %% [markdown]
@@ -80,7 +95,8 @@ print(crossed.wald_test_terms().round(3).to_string())
 
 # %%
 schools = pd.DataFrame(
-    {"capital": [1, 1, 0, 0, 0, 1], "english": [1, 0, 0, 0, 0, 0]}, index=list(cems.items)
+    {"capital": [1, 1, 0, 0, 0, 1], "english": [1, 0, 0, 0, 0, 0]},
+    index=list(cems.items),
 )
 attributes = model("1", item_formula="capital + english", item_data=schools)
 explained = attributes.fit(epsilon=1.0, budget=budget, rng=rng)
@@ -108,4 +124,8 @@ print(guarded.fit(epsilon=4.0, rng=rng).wald_test_terms().round(3).to_string())
 # Without `rng=` the noise comes from a cryptographically secure source. The numbers below change each time this page is built, and each time the fit uses more epsilon.
 
 # %%
-print(model("french").fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    model("french").fit(epsilon=1.0, budget=budget).summary(),
+    budget.summary(),
+    sep="\n\n",
+)

@@ -37,9 +37,14 @@ for column in ("gender", "study"):
 budget = pr.Budget(epsilon=8.0, unit="respondent")
 formula = "London + Paris + Milano + StGallen + Barcelona + Stockholm ~ {}"
 gender = pr.ClosenessTest.from_formula(
-    formula.format("gender"), data, levels=["female", "male"], respondent="respondent"
+    formula.format("gender"),
+    data,
+    levels=["female", "male"],
+    respondent="respondent",
 )
-study = pr.ClosenessTest.from_formula(formula.format("study"), data, respondent="respondent")
+study = pr.ClosenessTest.from_formula(
+    formula.format("study"), data, respondent="respondent"
+)
 print(gender.fit(epsilon=1.0, budget=budget, rng=rng).summary(), end="\n\n")
 result = study.fit(epsilon=1.0, effect_epsilon=1.0, budget=budget, rng=rng)
 print(result.summary())
@@ -48,7 +53,8 @@ print(result.summary())
 # The size of a difference is another question, and answering it uses additional epsilon. `effect_epsilon=` releases the distance with separate noise, and a confidence interval that contains 0 if and only if the test does not reject. Sample distances are biased upwards by sampling error; the corrected effect subtracts this bias.
 
 # %%
-figure = result.plot()  # Distance between the rankings of two groups with 95% interval
+# Distance between the rankings of two groups with 95% interval
+figure = result.plot()
 
 # %% [markdown]
 # ## The effect of epsilon
@@ -71,7 +77,8 @@ print(pr.summary_col(fits))
 # %%
 detailed = study.fit(epsilon=1.0, details_epsilon=2.0, budget=budget, rng=rng)
 print(detailed.details().round(2).to_string(index=False))
-figure = detailed.plot_details()  # Differences in mean rank, simultaneous 95% intervals
+# Differences in mean rank, simultaneous 95% intervals
+figure = detailed.plot_details()
 
 # %% [markdown]
 # ## Three groups
@@ -81,7 +88,10 @@ figure = detailed.plot_details()  # Differences in mean rank, simultaneous 95% i
 # %%
 drinks, people = ["tea", "coffee", "juice"], np.random.default_rng(1948)
 centers = {"north": [1, 2, 3], "south": [1, 2, 3], "west": [2, 1, 3]}
-ranks = [pr.Mallows(drinks, 0.6, center).rvs(300, people) for center in centers.values()]
+ranks = [
+    pr.Mallows(drinks, 0.6, center).rvs(300, people)
+    for center in centers.values()
+]
 regions = pd.DataFrame(np.vstack(ranks), columns=drinks)
 regions["region"] = np.repeat(list(centers), 300)
 three = pr.ClosenessTest.from_formula(
@@ -98,7 +108,10 @@ print(three.details().query("clear").round(2).to_string(index=False))
 # %%
 print(pd.crosstab(data["study"], data["french"]), end="\n\n")
 french = pr.ClosenessTest.from_formula(
-    "french ~ study", data, categories=cems.levels["french"], respondent="respondent"
+    "french ~ study",
+    data,
+    categories=cems.levels["french"],
+    respondent="respondent",
 )
 print(french.fit(epsilon=1.0, budget=budget, rng=rng).summary())
 
@@ -114,7 +127,9 @@ immigration = pr.datasets.load_immigration()
 sexes = immigration.rankings(rng).join(immigration.students)
 print(sexes["sex"].value_counts(sort=False).to_string(), end="\n\n")
 items = " + ".join(immigration.items)
-by_sex = pr.ClosenessTest.from_formula(f"{items} ~ sex", sexes, respondent="respondent")
+by_sex = pr.ClosenessTest.from_formula(
+    f"{items} ~ sex", sexes, respondent="respondent"
+)
 print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 
 # %% [markdown]
@@ -123,4 +138,8 @@ print(by_sex.fit(epsilon=2.0, rng=rng).summary())
 # Without `rng=` the noise and the permutations come from a cryptographically secure source. The numbers below change each time this page is built, and each time the test uses more epsilon.
 
 # %%
-print(gender.fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    gender.fit(epsilon=1.0, budget=budget).summary(),
+    budget.summary(),
+    sep="\n\n",
+)

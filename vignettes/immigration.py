@@ -20,14 +20,24 @@ rng = np.random.default_rng(2011)
 survey = pr.datasets.load_immigration()
 outcome = survey.comparisons["outcome"]
 answered = outcome.notna()
-print(f"{len(survey.students)} students, {len(survey.items)} statements, {len(outcome)} rows")
+print(len(survey.students), "students,", len(survey.items), "statements")
+print(f"{len(outcome)} rows: ", end="")
 print(f"{answered.sum()} answers, {(~answered).sum()} missing")
-print(f"{(outcome == 0).sum()} ties ({(outcome == 0).sum() / answered.sum():.0%} of the answers)\n")
+ties = (outcome == 0).sum()
+print(f"{ties} ties ({ties / answered.sum():.0%} of the answers)\n")
 labels = {1.0: "first", 0.0: "tie", -1.0: "second"}
-pair = survey.comparisons["item1"].astype(str) + " : " + survey.comparisons["item2"].astype(str)
+pair = (
+    survey.comparisons["item1"].astype(str)
+    + " : "
+    + survey.comparisons["item2"].astype(str)
+)
 pair, outcome = pair.rename("first : second"), outcome.rename("")
 counts = pd.crosstab(pair, outcome.map(labels).fillna("missing"), margins=True)
-print(counts.loc[[*pair.unique(), "All"], ["first", "tie", "second", "missing"]].to_string())
+print(
+    counts.loc[
+        [*pair.unique(), "All"], ["first", "tie", "second", "missing"]
+    ].to_string()
+)
 left_out = (~answered).groupby(survey.comparisons["respondent"]).sum()
 print("\nstudents by number of answers left out")
 print(left_out.value_counts().sort_index().to_string(header=False))
@@ -37,10 +47,15 @@ print(left_out.value_counts().sort_index().to_string(header=False))
 #
 # ## Without privacy: two orders
 #
-# The majority prefers one of `crimRate` and `socBurd`, and the worths order the two in the opposite way. This is not a contradiction: the worths also use the comparisons with the other two statements, and the difference of the two worths is small relative to its standard error. This survey cannot establish the order of these two statements, with or without privacy.
+# The majority and the worths order `crimRate` and `socBurd` in opposite ways. This is not a contradiction: the worths also use the comparisons with the other two statements, and the difference of the two worths is small relative to its standard error. This survey cannot establish the order of these two statements, with or without privacy.
 
 # %%
-data = {"items": survey.items, "respondent": "respondent", "max_rows": 6, "ties": True}
+data = {
+    "items": survey.items,
+    "respondent": "respondent",
+    "max_rows": 6,
+    "ties": True,
+}
 public = pr.PrivateBTL(survey.comparisons, design="public", **data)
 reference = public.fit(epsilon=np.inf, penalty=0, dependence="cluster")
 print(reference.summary(), end="\n\n")
@@ -52,10 +67,20 @@ print(reference.pairwise().iloc[[1]].round(3).to_string(index=False))
 # A quarter of the answers are ties. If a tie counts as half a win for each statement, the worths describe which statement is more acceptable overall, with ties divided equally. With `ties="davidson"` a tie is a separate outcome, and the worths describe which statement is more acceptable to students who see a difference. `tie_parameter` describes how many students see none.
 
 # %%
-deciding = pr.PrivateBTL(survey.comparisons, design="public", **data | {"ties": "davidson"})
+deciding = pr.PrivateBTL(
+    survey.comparisons, design="public", **data | {"ties": "davidson"}
+)
 exact = deciding.fit(epsilon=np.inf, penalty=0)
-print(pd.DataFrame({"half wins": reference.params, "davidson": exact.params}).round(3))
-print(exact.pairwise()[["item1", "item2", "win", "tie", "loss"]].round(3).to_string(index=False))
+print(
+    pd.DataFrame(
+        {"half wins": reference.params, "davidson": exact.params}
+    ).round(3)
+)
+print(
+    exact.pairwise()[["item1", "item2", "win", "tie", "loss"]]
+    .round(3)
+    .to_string(index=False)
+)
 apart = reference.params @ exact.params / (reference.params @ reference.params)
 print(f"\ndifferences, on the scale of half wins: {apart:.2f}")
 
@@ -63,7 +88,11 @@ print(f"\ndifferences, on the scale of half wins: {apart:.2f}")
 # With so many ties the worths of the Davidson model are 1.37 times as far apart. Both models are correct, and a table should state which question it answers. With respondent-level privacy the Davidson model is more expensive here, because the number of ties must also be released and the noise is large relative to 98 students.
 
 # %%
-print(deciding.fit(epsilon=1.0, rng=np.random.default_rng(1)).tie_parameter.round(3).to_string())
+print(
+    deciding.fit(epsilon=1.0, rng=np.random.default_rng(1))
+    .tie_parameter.round(3)
+    .to_string()
+)
 
 # %% [markdown]
 # ## The private fit with a public design
@@ -76,14 +105,16 @@ print(deciding.fit(epsilon=1.0, rng=np.random.default_rng(1)).tie_parameter.roun
 budget = pr.Budget(epsilon=3.0, unit="respondent")
 fit = public.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_worth()  # Worths with 95% intervals, Immigration survey (n = 98, epsilon = 1)
+# Worths with 95% intervals, Immigration survey (n = 98, epsilon = 1)
+figure = fit.plot_worth()
 
 # %% [markdown]
 # With so few students and this epsilon the privacy component of the standard errors exceeds the sampling component. The rank sets do not establish the order within a set. The hypothesis that the four statements are equally acceptable can still be tested. The null distribution includes the noise and is simulated, hence the Monte Carlo error in parentheses:
 
 # %%
 test = fit.test_homogeneity()
-print(f"statistic {test.statistic:.2f}, p-value {test.pvalue:.4f} (+- {test.pvalue_error:.4f})\n")
+print(f"statistic {test.statistic:.2f}")
+print(f"p-value {test.pvalue:.4f} (+- {test.pvalue_error:.4f})\n")
 top = pr.PrivateTopK.from_release(fit.release, k=2)
 print(top.summary())
 
@@ -111,9 +142,13 @@ with_declared = pr.PrivateBTL.from_formula(
 columns = {
     "public": fit,
     "private, released": released.fit(epsilon=1.0, budget=budget, rng=rng),
-    "private, declared": with_declared.fit(epsilon=1.0, budget=budget, rng=rng),
+    "private, declared": with_declared.fit(
+        epsilon=1.0, budget=budget, rng=rng
+    ),
 }
-print(pd.DataFrame({name: one.params for name, one in columns.items()}).round(3))
+print(
+    pd.DataFrame({name: one.params for name, one in columns.items()}).round(3)
+)
 print("\nstandard errors")
 print(pd.DataFrame({name: one.bse for name, one in columns.items()}).round(3))
 
@@ -131,7 +166,7 @@ with_little_noise = {
 print(pd.DataFrame(with_little_noise).round(3))
 
 # %% [markdown]
-# With released counts the worths equal those of the public design. With declared counts they do so to the extent that the numbers are correct. Counts that are falsely asserted to be equal bias the worths. None of these options recovers the answers of students who left a question out.
+# With released counts the worths are the same as under the public design. With declared counts they are the same to the extent that the numbers are correct. Counts that are falsely asserted to be equal bias the worths. None of these options recovers the answers of students who left a question out.
 #
 # ## How much noise is too much
 #
@@ -139,8 +174,15 @@ print(pd.DataFrame(with_little_noise).round(3))
 
 # %%
 study = [public.fit(epsilon=e, rng=rng) for e in (0.5, 1.0, 2.0, 4.0)]
-rows = [[one.epsilon, one.bse_sampling.mean(), one.bse_privacy.mean()] for one in study]
-print(pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"]).set_index("epsilon").round(3))
+rows = [
+    [one.epsilon, one.bse_sampling.mean(), one.bse_privacy.mean()]
+    for one in study
+]
+print(
+    pd.DataFrame(rows, columns=["epsilon", "sampling", "privacy"])
+    .set_index("epsilon")
+    .round(3)
+)
 
 # %% [markdown]
 # ## Limitations and the ledger
@@ -162,4 +204,8 @@ except pr.BudgetExceeded as refusal:
 # This is the same fit without `rng=`. The noise comes from a cryptographically secure source, and the numbers below change each time the page is built.
 
 # %%
-print(public.fit(epsilon=1.0, budget=pr.Budget(epsilon=1.0, unit="respondent")).summary())
+print(
+    public.fit(
+        epsilon=1.0, budget=pr.Budget(epsilon=1.0, unit="respondent")
+    ).summary()
+)

@@ -35,7 +35,9 @@ last_year = pd.Series([0.45, 0.25, 0.05, 0.08, 0.12, 0.05], index=cems.items)
 now = data[list(cems.items)].idxmin(axis=1)
 last = pd.Series(rng.choice(cems.items, 400, p=last_year))
 two = pr.ClosenessTest(now, last, categories=cems.items)
-stacked = pd.concat([now, last], keys=["now", "last"], names=["year"]).reset_index(name="choice")
+stacked = pd.concat(
+    [now, last], keys=["now", "last"], names=["year"]
+).reset_index(name="choice")
 same = pr.ClosenessTest.from_formula(
     "choice ~ year", stacked, levels=["now", "last"], categories=cems.items
 )
@@ -70,4 +72,6 @@ print(census.fit(epsilon=1.0, rng=rng).summary())
 
 # %%
 budget = pr.Budget(epsilon=1.0, unit="row")
-print(two.fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    two.fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n"
+)

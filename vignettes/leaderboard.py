@@ -33,7 +33,9 @@ right = (left + rng.integers(1, len(models), size=votes)) % len(models)
 better = quality[left] - quality[right] + rng.logistic(size=votes)
 vote = np.select([better > 0.3, better < -0.3], ["left", "right"], "tie")
 name = pl.Series(models)
-log = pl.DataFrame({"voter": voter, "left": name[left], "right": name[right], "vote": vote})
+log = pl.DataFrame(
+    {"voter": voter, "left": name[left], "right": name[right], "vote": vote}
+)
 print(log.head(3))
 
 # %% [markdown]
@@ -43,10 +45,17 @@ print(log.head(3))
 
 # %%
 number = np.maximum(np.round(votes * share), 1).astype(int)
-activity = Counter(number.tolist())  # {30: 100} means 100 voters with 30 votes each
+activity = Counter(
+    number.tolist()
+)  # {30: 100} means 100 voters with 30 votes each
 planned = {"items": models, "distinct_pairs": False, "for_epsilon": 1.0}
 tradeoff = pr.contribution_tradeoff(
-    activity, **planned, pair_counts="proportional", worths=3.0, bounds=[1, 5, 10, 20], replicates=3
+    activity,
+    **planned,
+    pair_counts="proportional",
+    worths=3.0,
+    bounds=[1, 5, 10, 20],
+    replicates=3,
 )
 print(tradeoff.round(3))
 
@@ -99,15 +108,17 @@ print(text[text.index("Allowed for:") : text.index("[4] Privacy:")])
 # How much precision does the declaration gain? The next table compares the fit with a fit that uses released pair counts. Errors are relative to the true values, up to the factor by which ties shrink them:
 
 # %%
-released = pr.PrivateBTL(votes_cast, **declared).fit(epsilon=1.0, budget=budget, rng=rng)
+released = pr.PrivateBTL(votes_cast, **declared).fit(
+    epsilon=1.0, budget=budget, rng=rng
+)
 true = quality - quality.mean()
 for one in (fit, released):
     scale = (one.params @ true) / (true @ true)
     off = np.sqrt(np.mean((one.params - scale * true) ** 2))
-    print(
-        f"pair counts {one.release.design.pairs.origin if one.release.design.pairs else 'released'}: "
-        f"root mean square error {off:.3f}, mean standard error {one.bse.mean():.3f}"
-    )
+    pairs = one.release.design.pairs
+    print(f"pair counts {pairs.origin if pairs else 'released'}: ", end="")
+    print(f"root mean square error {off:.3f}, ", end="")
+    print(f"mean standard error {one.bse.mean():.3f}")
 
 # %% [markdown]
 # Ties shrink all differences of worths by about the same factor. The order does not change.
@@ -118,7 +129,8 @@ for one in (fit, released):
 
 # %%
 odds = np.exp(fit.epsilon)
-print(f"{odds:.1f} to 1, or a probability of {odds / (1 + odds):.2f} instead of 0.5")
+after = odds / (1 + odds)
+print(f"{odds:.1f} to 1, or a probability of {after:.2f} instead of 0.5")
 
 # %% [markdown]
 # A guarantee for single votes would appear better and protect less. With `respondent=None` and the same epsilon, a voter with ten votes has ten times epsilon, and the most active voters have practically no protection.
@@ -136,9 +148,8 @@ for near, far in ((1, 1), (2, 5), (6, 15), (16, 59)):
     here = (np.abs(place[first] - place[second]) >= near) & (
         np.abs(place[first] - place[second]) <= far
     )
-    print(
-        f"{near:2} to {far:2} ranks apart on the board: {apart[here].mean():.2f} of pairs are separated"
-    )
+    print(f"{near:2} to {far:2} ranks apart on the board: ", end="")
+    print(f"{apart[here].mean():.2f} of pairs are separated")
 
 # %% [markdown]
 # Neighbours on the board are not separated, and distant models are all separated. The log is simulated, so the intervals can be checked. In what fraction of pairs does the better model have the larger worth, among the separated pairs and among the other pairs?
@@ -146,8 +157,10 @@ for near, far in ((1, 1), (2, 5), (6, 15), (16, 59)):
 # %%
 # models are numbered by quality, best first
 right_way = fit.params.to_numpy()[first] > fit.params.to_numpy()[second]
-print(f"separated: {right_way[apart].mean():.3f}, others: {right_way[~apart].mean():.3f}")
-figure = fit.plot_worth()  # Worths of 60 models with 95% intervals (50,000 voters, epsilon = 1)
+print(f"separated: {right_way[apart].mean():.3f}")
+print(f"others: {right_way[~apart].mean():.3f}")
+# Worths of 60 models with 95% intervals (50,000 voters, epsilon = 1)
+figure = fit.plot_worth()
 
 # %% [markdown]
 # ## The effect of epsilon
@@ -158,9 +171,8 @@ figure = fit.plot_worth()  # Worths of 60 models with 95% intervals (50,000 vote
 half = model.fit(epsilon=0.5, budget=budget, rng=rng)
 for one in (half, fit, model.fit(epsilon=np.inf, rng=rng)):
     parts = one.bse_sampling.mean(), one.bse_privacy.mean()
-    print(
-        f"epsilon {one.epsilon}: standard errors: sampling {parts[0]:.3f}, privacy {parts[1]:.3f}"
-    )
+    print(f"epsilon {one.epsilon}: standard errors: ", end="")
+    print(f"sampling {parts[0]:.3f}, privacy {parts[1]:.3f}")
 head(half, 16)
 
 # %% [markdown]
@@ -169,7 +181,8 @@ head(half, 16)
 # Without `rng=` both the noise and the sample of votes come from a cryptographically secure source. The board below changes each time this page is built, and each time the fit uses more epsilon. Fit your own log once and store the result.
 
 # %%
-# The declaration was checked above, so this fit uses the share of the check for the worths.
+# The declaration was checked above, so this fit uses the share of the check
+# for the worths.
 published = model.fit(epsilon=1.0, budget=budget, shares={"opponents": 0})
 head(published, 16)
 print(budget.summary())

@@ -28,7 +28,8 @@ items = ["London", "Paris", "Milano", "StGallen", "Barcelona", "Stockholm"]
 protocol = pr.local.SubRanking(items, epsilon=2.0)
 print(protocol.to_json())
 print(f"\neach respondent orders {protocol.size} of {len(items)} items")
-print(f"and gives a true answer with probability {protocol.response.favoured_probability:.3f}")
+truth = protocol.response.favoured_probability
+print(f"and gives a true answer with probability {truth:.3f}")
 
 # %% [markdown]
 # ## Two reports and their tally
@@ -37,7 +38,9 @@ print(f"and gives a true answer with probability {protocol.response.favoured_pro
 
 # %%
 rankings = [items, items[::-1]]  # two respondents
-messages = [pr.local.Client(protocol).randomize(ranking) for ranking in rankings]
+messages = [
+    pr.local.Client(protocol).randomize(ranking) for ranking in rankings
+]
 print(protocol.tally(messages))
 
 # %% [markdown]
@@ -48,7 +51,12 @@ print(protocol.tally(messages))
 # %%
 cems = pr.datasets.load_university()
 fit = pr.PrivateBTL(
-    cems.comparisons, items=items, respondent="respondent", max_rows=15, ties=True, design="public"
+    cems.comparisons,
+    items=items,
+    respondent="respondent",
+    max_rows=15,
+    ties=True,
+    design="public",
 ).fit(epsilon=np.inf)
 population = pr.PlackettLuce(fit.params)
 opinions = population.rvs(4000, rng)
@@ -59,9 +67,14 @@ print(reports.head(3))
 # A report contains the identifier of the protocol, the question, the answer and a random identifier of the report. All are numbers that have no meaning without the protocol. During transmission, reports can be lost, sent twice or damaged. The tally counts the valid reports in any order and from any number of files (`tally1 + tally2`), and it states how many were rejected.
 
 # %%
-first, second = reports.iloc[:2500], reports.iloc[2400:].astype({"answer": object})
+first, second = (
+    reports.iloc[:2500],
+    reports.iloc[2400:].astype({"answer": object}),
+)
 second.iloc[-1, 2] = "none"
-tally = protocol.tally(first) + protocol.tally(second.sample(frac=1.0, random_state=1))
+tally = protocol.tally(first) + protocol.tally(
+    second.sample(frac=1.0, random_state=1)
+)
 print(tally)
 
 # %% [markdown]
@@ -72,7 +85,8 @@ print(tally)
 # %%
 order = pr.PrivateRankAggregation.from_reports(tally)
 print(order.summary())
-figure = order.plot_consensus()  # Consensus and 95% rank sets, local model (n = 4,000, epsilon = 2)
+# Consensus and 95% rank sets, local model (n = 4,000, epsilon = 2)
+figure = order.plot_consensus()
 
 # %% [markdown]
 # ## Sample size
@@ -87,25 +101,44 @@ upper = np.triu_indices(len(items), 1)
 def wrong(result):
     """Return the number of pairs that a consensus orders wrongly."""
     place = result.consensus.loc[items].to_numpy()
-    return ((place[upper[0]] < place[upper[1]]) != (true[upper[0]] < true[upper[1]])).sum()
+    return (
+        (place[upper[0]] < place[upper[1]])
+        != (true[upper[0]] < true[upper[1]])
+    ).sum()
 
 
 def central(ranks):
     frame = pd.DataFrame(ranks, columns=items)
-    return pr.PrivateRankAggregation(frame, respondent=None).fit(epsilon=2.0, rng=rng)
+    return pr.PrivateRankAggregation(frame, respondent=None).fit(
+        epsilon=2.0, rng=rng
+    )
 
 
 def local(ranks):
-    return pr.PrivateRankAggregation.from_reports(protocol.tally(protocol.simulate(ranks, rng)))
+    return pr.PrivateRankAggregation.from_reports(
+        protocol.tally(protocol.simulate(ranks, rng))
+    )
 
 
-warnings.simplefilter("ignore", pr.PrivrankWarning)  # small surveys raise warnings
+warnings.simplefilter(
+    "ignore", pr.PrivrankWarning
+)  # small surveys raise warnings
 rows = []
 for n in (100, 300, 1000, 3000, 10000):
     samples = [population.rvs(n, rng) for _ in range(40)]
-    rows.append([n, *(np.mean([wrong(run(one)) for one in samples]) for run in (central, local))])
+    rows.append(
+        [
+            n,
+            *(
+                np.mean([wrong(run(one)) for one in samples])
+                for run in (central, local)
+            ),
+        ]
+    )
 print(
-    pd.DataFrame(rows, columns=["respondents", "trusted curator", "local"]).to_string(index=False)
+    pd.DataFrame(
+        rows, columns=["respondents", "trusted curator", "local"]
+    ).to_string(index=False)
 )
 
 # %% [markdown]
@@ -124,9 +157,8 @@ while queries := curator.next_queries(500):
     curator = pr.local.Curator.from_json(curator.to_json())
 adapted = curator.result()
 print(adapted.summary())
-figure = (
-    adapted.plot_pairwise()
-)  # Pairwise fractions from the adaptive protocol, for the pairs asked
+# Pairwise fractions from the adaptive protocol, for the pairs asked
+figure = adapted.plot_pairwise()
 
 # %% [markdown]
 # ## Worths
@@ -135,7 +167,9 @@ figure = (
 
 # %%
 paired = pr.local.Comparisons(items, epsilon=2.0)
-worths = pr.PrivateBTL.from_reports(paired.tally(paired.simulate(opinions, rng)))
+worths = pr.PrivateBTL.from_reports(
+    paired.tally(paired.simulate(opinions, rng))
+)
 print(worths.summary())
 
 # %% [markdown]
@@ -150,11 +184,15 @@ from privrank.local.client import Client
 
 protocol, ranking = sys.stdin.read().splitlines()
 client = Client.from_json(protocol)
-print(client.explain(), "Asked for the order of", *client.question, file=sys.stderr)
+asked = ["Asked for the order of", *client.question]
+print(client.explain(), *asked, file=sys.stderr)
 print(json.dumps(client.randomize(ranking.split(", "))))
 """
 entered = f"{protocol.to_json()}\n{', '.join(items)}\n"
 device = subprocess.run(
-    [sys.executable, "-c", CLIENT], input=entered, text=True, capture_output=True
+    [sys.executable, "-c", CLIENT],
+    input=entered,
+    text=True,
+    capture_output=True,
 )
 print(device.stderr, json.loads(device.stdout), sep="")

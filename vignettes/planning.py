@@ -12,12 +12,18 @@ import pandas as pd
 import privrank as pr
 
 rng = np.random.default_rng(1927)
-changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training"]
+changes = [
+    "more staff",
+    "higher pay",
+    "fixed shifts",
+    "longer leave",
+    "training",
+]
 
 # %% [markdown]
 # ## The effect to be detected
 #
-# All respondents compare all pairs of changes. Suppose that six out of ten respondents prefer one of two changes. The survey should detect this difference with a probability (power) of four in five. The argument `contrast` is the difference of the two worths, here the logit of six out of ten.
+# All respondents compare all pairs of changes. Suppose that six out of ten respondents prefer the first of two changes. The survey should detect this difference with a probability (power) of four in five. The argument `contrast` is the difference of the two worths, here the logit of six out of ten.
 #
 # A plan stores the fixed quantities and solves for the missing one. It assumes that respondents have an order of all five changes in mind and answer accordingly. The variance of a difference is then twice the variance under independent answers.
 
@@ -34,17 +40,19 @@ print(needed)
 
 # %%
 sketch = pr.power.BTLPower(**facts, replicates=50)
+# Sample size for power 0.8 by epsilon; dashed: no privacy
 figure = sketch.plot_power(
     "epsilon", epsilon=[0.5, 1, 4, np.inf], power=0.8, contrast=0.4
-)  # Sample size for power 0.8 by epsilon; dashed: no privacy
+)
 
 # %% [markdown]
 # Conversely, which power do given sample sizes have?
 
 # %%
+# Power by sample size for epsilon = 0.5, 1 and infinity
 figure = sketch.plot_power(
     "nobs", nobs=[100, 200, 400], epsilon=[0.5, 1, np.inf], contrast=0.4
-)  # Power by sample size for epsilon = 0.5, 1 and infinity
+)
 
 # %% [markdown]
 # The claim that one change is the best of all concerns four differences simultaneously and needs a larger sample:
@@ -64,18 +72,28 @@ worths = pd.Series([0.6, 0.2, 0.0, -0.2, -0.6], index=changes)
 
 def fitted(people, worths, epsilon=1.0, **options):
     """Simulate the answers of this many people and fit worths."""
-    orders = pd.DataFrame(pr.PlackettLuce(worths).rvs(people, rng), columns=changes)
+    orders = pd.DataFrame(
+        pr.PlackettLuce(worths).rvs(people, rng), columns=changes
+    )
     answers = pr.as_comparisons(orders, "rankings")
     model = pr.PrivateBTL(
-        answers, items=changes, respondent="respondent", max_rows=10, design="public"
+        answers,
+        items=changes,
+        respondent="respondent",
+        max_rows=10,
+        design="public",
     )
     return model.fit(epsilon, **options)
 
 
-rehearsed = [fitted(int(needed), worths, rng=rng).pairwise().iloc[0] for _ in range(60)]
+rehearsed = [
+    fitted(int(needed), worths, rng=rng).pairwise().iloc[0] for _ in range(60)
+]
 found = np.mean([pair["lower"] > 0.5 for pair in rehearsed])
 error = np.sqrt(found * (1 - found) / len(rehearsed))
-print(f"power {found:.2f} in {len(rehearsed)} simulated surveys, +- {error:.2f}")
+print(
+    f"power {found:.2f} in {len(rehearsed)} simulated surveys, +- {error:.2f}"
+)
 
 # %% [markdown]
 # The report of such a survey will contain this table:
@@ -90,4 +108,6 @@ print(fitted(int(needed), worths, rng=rng).summary())
 
 # %%
 budget = pr.Budget(epsilon=1.0, unit="respondent")
-print(fitted(300, worths, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    fitted(300, worths, budget=budget).summary(), budget.summary(), sep="\n\n"
+)

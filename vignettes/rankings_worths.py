@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Worths from rankings
 #
-# A ranking determines the better one of any two items, so a set of rankings can be analysed as paired comparisons, and a Bradley-Terry model gives each item a worth. This method is known as rank-breaking. Is it valid?
+# A ranking determines which of any two items is better, so a set of rankings can be analysed as paired comparisons, and a Bradley-Terry model gives each item a worth. This method is known as rank-breaking. Is it valid?
 #
 # In short, worth estimates are consistent under the Plackett-Luce model if all pairs of each ranking are used. Standard errors are valid only if they account for the correlation between pairs from the same ranking. On this page they do, because the respondent is both the unit of privacy and the cluster.
 #
@@ -24,11 +24,14 @@ rng = np.random.default_rng(1952)
 cems = pr.datasets.load_university()
 pairs = pr.as_comparisons(cems.rankings(ties="shared"), "rankings", ties=True)
 print(len(cems.students), "rankings,", len(pairs), "comparisons")
-model = pr.PrivateBTL(pairs, respondent="respondent", max_rows=15, ties=True, design="public")
+model = pr.PrivateBTL(
+    pairs, respondent="respondent", max_rows=15, ties=True, design="public"
+)
 budget = pr.Budget(epsilon=3.0, unit="respondent")
 fit = model.fit(epsilon=1.0, budget=budget, rng=rng)
 print(fit.summary())
-figure = fit.plot_worth()  # Worths from complete rankings with 95% intervals (epsilon = 1)
+# Worths from complete rankings with 95% intervals (epsilon = 1)
+figure = fit.plot_worth()
 
 # %% [markdown]
 # All students ranked all items. It is therefore known which pairs each student compared, and the design is public. The noise is calibrated to the influence of a complete ranking, not of a single comparison.
@@ -53,9 +56,13 @@ def rankings(people):
 
 
 def fitted(ranks, epsilon, dependence="auto", listed=6):
-    missing, design = ("refuse", "public") if listed == 6 else ("bottom", "private")
+    missing, design = (
+        ("refuse", "public") if listed == 6 else ("bottom", "private")
+    )
     rows = pr.as_comparisons(ranks, "rankings", missing=missing)
-    most_pairs = listed * (2 * 6 - listed - 1) // 2  # pairs whose order a list determines
+    most_pairs = (
+        listed * (2 * 6 - listed - 1) // 2
+    )  # pairs whose order a list determines
     outcome = "outcome" if listed == 6 else "list_outcome"
     unit = {"respondent": "respondent", "max_rows": most_pairs}
     worths = pr.PrivateBTL(rows, outcome=outcome, design=design, **unit)
@@ -63,7 +70,11 @@ def fitted(ranks, epsilon, dependence="auto", listed=6):
 
 
 ranks = rankings(2000)
-both = {"true": true, "epsilon 1": fitted(ranks, 1.0).params, "none": fitted(ranks, np.inf).params}
+both = {
+    "true": true,
+    "epsilon 1": fitted(ranks, 1.0).params,
+    "none": fitted(ranks, np.inf).params,
+}
 print(pd.DataFrame(both).round(3).to_string())
 
 # %% [markdown]
@@ -74,7 +85,11 @@ print(pd.DataFrame(both).round(3).to_string())
 # %%
 respondents, rows = (fitted(ranks, np.inf, form) for form in ("auto", "none"))
 errors = {"respondents": respondents.bse, "independent rows": rows.bse}
-print(pd.DataFrame(errors | {"ratio": rows.bse / respondents.bse}).round(3).to_string())
+print(
+    pd.DataFrame(errors | {"ratio": rows.bse / respondents.bse})
+    .round(3)
+    .to_string()
+)
 
 # %% [markdown]
 # The next simulation compares the coverage of both kinds of intervals, with nominal level 95%, for the difference of two worths:
@@ -88,7 +103,9 @@ for form in ("auto", "none"):
     covered = []
     for _ in range(100):
         table = fitted(rankings(300), np.inf, form).pairwise(alpha=1 - level)
-        covered.append((table["lower"] <= probability) & (probability <= table["upper"]))
+        covered.append(
+            (table["lower"] <= probability) & (probability <= table["upper"])
+        )
     print(f"{form:5} nominal {level:.0%}, coverage {np.mean(covered):.0%}")
 
 # %% [markdown]
@@ -114,4 +131,8 @@ print((lists.params - true).round(3).to_string())
 # Without `rng=` the noise comes from a cryptographically secure source. The numbers below change each time this page is built, and each time the fit uses more epsilon. Fit your own survey once and store the result.
 
 # %%
-print(model.fit(epsilon=1.0, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    model.fit(epsilon=1.0, budget=budget).summary(),
+    budget.summary(),
+    sep="\n\n",
+)

@@ -12,7 +12,13 @@ import pandas as pd
 import privrank as pr
 
 rng = np.random.default_rng(1928)
-changes = ["more staff", "higher pay", "fixed shifts", "longer leave", "training"]
+changes = [
+    "more staff",
+    "higher pay",
+    "fixed shifts",
+    "longer leave",
+    "training",
+]
 
 # %% [markdown]
 # ## Two surveys
@@ -25,10 +31,16 @@ worths = pd.Series([0.6, 0.2, 0.0, -0.2, -0.6], index=changes)
 
 def fitted(people, worths, epsilon=1.0, **options):
     """Simulate the answers of this many people and fit worths."""
-    orders = pd.DataFrame(pr.PlackettLuce(worths).rvs(people, rng), columns=changes)
+    orders = pd.DataFrame(
+        pr.PlackettLuce(worths).rvs(people, rng), columns=changes
+    )
     answers = pr.as_comparisons(orders, "rankings")
     model = pr.PrivateBTL(
-        answers, items=changes, respondent="respondent", max_rows=10, design="public"
+        answers,
+        items=changes,
+        respondent="respondent",
+        max_rows=10,
+        design="public",
     )
     return model.fit(epsilon, **options)
 
@@ -40,7 +52,9 @@ def fitted(people, worths, epsilon=1.0, **options):
 
 # %%
 city = fitted(300, worths, rng=rng).to_json()
-county = fitted(150, worths + pd.Series([-0.2, 0.3, 0, 0, -0.1], changes), rng=rng).to_json()
+county = fitted(
+    150, worths + pd.Series([-0.2, 0.3, 0, 0, -0.1], changes), rng=rng
+).to_json()
 print(pr.from_json(city).summary(), pr.from_json(county).summary(), sep="\n\n")
 
 # %% [markdown]
@@ -49,14 +63,17 @@ print(pr.from_json(city).summary(), pr.from_json(county).summary(), sep="\n\n")
 # `survey="different"` states that the hospitals asked different people. If no respondent took part twice, the total epsilon is the larger of the two.
 
 # %%
-pooled = pr.pool([pr.from_json(text) for text in (city, county)], survey="different")
+pooled = pr.pool(
+    [pr.from_json(text) for text in (city, county)], survey="different"
+)
 print(pooled.summary())
 
 # %% [markdown]
 # The figure compares the pooled worths with the worths of each hospital:
 
 # %%
-figure = pooled.plot()  # Pooled and site-specific worths with 95% intervals
+# Pooled and site-specific worths with 95% intervals
+figure = pooled.plot()
 
 # %% [markdown]
 # The pooled intervals are shorter than the intervals of either site. The test of heterogeneity asks whether the sites differ by more than sampling error and noise. A small p-value would mean that the pooled worths are averages of different values.
@@ -69,4 +86,6 @@ figure = pooled.plot()  # Pooled and site-specific worths with 95% intervals
 
 # %%
 budget = pr.Budget(epsilon=1.0, unit="respondent")
-print(fitted(300, worths, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    fitted(300, worths, budget=budget).summary(), budget.summary(), sep="\n\n"
+)

@@ -23,10 +23,14 @@ rng = np.random.default_rng(2021)
 
 # %%
 cems = pr.datasets.load_university()
-unasked = cems.comparisons.loc[cems.comparisons["outcome"].isna(), "respondent"]
-print(f"students {unasked.min()} to {unasked.max()} were not asked one question")
+unasked = cems.comparisons.loc[
+    cems.comparisons["outcome"].isna(), "respondent"
+]
+print(
+    f"students {unasked.min()} to {unasked.max()} were not asked one question"
+)
 ranks = cems.rankings(rng).drop(unasked)
-print(f"{len(ranks)} others; the first three rankings and the mean ranks of all:\n")
+print(f"{len(ranks)} others; first three rankings and mean ranks of all:\n")
 print(ranks.head(3), ranks.mean().round(2).to_string(), sep="\n\n")
 
 # %% [markdown]
@@ -45,7 +49,8 @@ budget = pr.Budget(epsilon=2.0, unit="respondent")
 test = pr.UniformityTest(ranks, respondent="respondent")
 result = test.fit(epsilon=0.5, budget=budget, rng=rng)
 print(result.summary())
-figure = result.plot()  # Null distribution and observed statistic, uniformity test (epsilon = 0.5)
+# Null distribution and observed statistic, uniformity test (epsilon = 0.5)
+figure = result.plot()
 
 # %% [markdown]
 # The hypothesis is rejected: students do not rank at random. The simulated data sets behind the null distribution use a fixed public sequence of random numbers. Anyone with the released statistic can therefore reproduce the p-value.
@@ -92,7 +97,9 @@ print(sexes.fit(epsilon=0.5, rng=rng).summary())
 # With more categories the default test uses more than this distance. `effect_epsilon` then releases a separate estimate of the distance, and the interval in the summary again agrees with the test.
 
 # %%
-favourite = pr.UniformityTest.from_counts([60, 110, 70, 60], ["tea", "coffee", "juice", "water"])
+favourite = pr.UniformityTest.from_counts(
+    [60, 110, 70, 60], ["tea", "coffee", "juice", "water"]
+)
 print(favourite.fit(epsilon=1.0, effect_epsilon=0.5, rng=rng).summary())
 
 # %% [markdown]
@@ -111,4 +118,8 @@ print(tied.fit(epsilon=0.5, rng=rng).summary())
 # Without `rng=` the noise comes from a cryptographically secure source. The numbers below change each time this page is built, and each time the test uses more epsilon. Run the test once on your own survey and store the result. Note the source of the noise in the header, and the ledger of the total epsilon used for the University students.
 
 # %%
-print(test.fit(epsilon=0.5, budget=budget).summary(), budget.summary(), sep="\n\n")
+print(
+    test.fit(epsilon=0.5, budget=budget).summary(),
+    budget.summary(),
+    sep="\n\n",
+)

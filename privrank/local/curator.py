@@ -26,7 +26,7 @@ from privrank.util.arrays import IntArray, readonly_copy
 from privrank.util.checks import as_list, check_alpha, check_count, check_number
 
 UNASKED = "not asked for"
-"""Reason for rejection, in addition to those of a tally: no open query has this id and pair."""
+"""Further reason for rejection of a report: no open query has this id and pair."""
 
 NOBODY = -2
 """The pair of an id that belongs to no open query."""

@@ -271,7 +271,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
         values = (*values, cells.kendall_value)
         sample = partial(multinomial, n, p)
         sizes = cells.sizes()
-    # Bonferroni: the parts share the level, less that of the count of impossible observations
+    # Bonferroni: the parts share the level, less the level of the count of impossible observations
     counted = ruled_out and not math.isinf(xi)
     level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
     parts = [OmnibusPart(value, level) for value in values]
@@ -297,7 +297,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
 
 def of_ranks(counted: Statistic) -> Statistic:
-    """Return a statistic of counts by order as one of ranks, shape (n, m)."""
+    """Return a statistic of counts by order as a statistic of ranks, shape (n, m)."""
     simulated = counted.simulated
     impossible = counted.impossible
     return replace(
@@ -328,8 +328,8 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
     Returns
     -------
     Statistic
-        The count M of the first category for ``"larger"``, that of the second for ``"smaller"``,
-        and |M / n - p| as `distance_from_null` has it for ``"two-sided"``.
+        The count M of the first category for ``"larger"``, the count of the second for
+        ``"smaller"``, and |M / n - p| as `distance_from_null` has it for ``"two-sided"``.
 
     Notes
     -----
@@ -447,7 +447,7 @@ class _Omnibus:
         return int(self.largest(self.vector(data, order)))
 
     def largest(self, table: IntArray) -> IntArray:
-        """Return the statistic from those of the parts, along the last axis."""
+        """Return the statistic from the statistics of the parts, along the last axis."""
         return np.asarray((table - _quantiles(self)).max(axis=-1))
 
     def vector(self, data: IntArray, order: Order = ()) -> IntArray:
@@ -466,7 +466,7 @@ class _Omnibus:
 
 @lru_cache(maxsize=256)
 def _quantiles(whole: _Omnibus) -> IntArray:
-    """Return q_j, from a public sequence of its own, apart from that of the p-values."""
+    """Return q_j, from a public sequence of its own, apart from the sequence of the p-values."""
     table = null_draws(
         f"quantiles of the {whole.sample.label}", whole.sample.sizes, whole.drawn, whole.draws
     )

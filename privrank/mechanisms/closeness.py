@@ -4,9 +4,10 @@ The totals of every item by group, which show what differs, can be released as w
 belongs to a noisy statistic. This docstring states which of its parts may be released and with
 which noise, and proves it.
 
-T_0 is the statistic of the data, T_1, ..., T_B those of B random re-labellings drawn independently
-of the data. Delta bounds, at every re-labelling, the change of the statistic when one unit is
-replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay secret.
+T_0 is the statistic of the data, T_1, ..., T_B its values for B random re-labellings drawn
+independently of the data. Delta bounds, at every re-labelling, the change of the statistic when one
+unit is replaced (`privrank.mechanisms.permutation`). Both the statistics and the re-labellings stay
+secret.
 
 **Released.** Only the smoothed p-value p = H(M_0), rounded up, with
 
@@ -64,7 +65,7 @@ shows, with the noisy statistic and quantile, is not private: it shows the rank 
 others. At this scale it loses 1.138 epsilon for a set of 17 statistics (enumerated in the tests).
 
 **Departures** are statistics of any number of groups: the distance of each group from all units
-together. Let phi_i be the features of unit i, one of N. They are the indicator of its category with
+together. Let phi_i be the features of unit i of N. They are the indicator of its category with
 half the l1 norm, whose diameter is 1, or its ranking in the space of a kernel
 (`plans.samples.DIAMETER` has the diameters). With mu the mean over all units and w_g = n_g / N
 the share of group g,
@@ -376,7 +377,7 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
     Parameters
     ----------
     statistics : ndarray of float64, shape (B + 1,)
-        The statistic of the data, anywhere, and those of the B re-labellings.
+        The statistic of the data, anywhere, and its values for the B re-labellings.
     noisy : float
         The statistic of the data plus Laplace noise of this scale.
     scale : float
@@ -461,7 +462,7 @@ def kernel_departures(tables: TableArray, gram: Gram) -> FloatArray:
     """
     sizes = tables[0].sum(axis=1, dtype=np.int64)
     share = sizes / sizes.sum()
-    from_mean = np.eye(len(sizes)) - share  # rows e_g - w: the mean of g less that of all
+    from_mean = np.eye(len(sizes)) - share  # rows e_g - w: the mean of g less the mean of all
     square = ((from_mean @ kernel_products(tables, gram)) * from_mean).sum(axis=2)
     return np.asarray(share * np.sqrt(np.maximum(square, 0.0) + FLOOR))
 

@@ -357,8 +357,8 @@ def certified_worths(
 def _gathered(drawn: AnyArray, gap: Fraction, unit: Fraction) -> list[int]:
     """Return the number of units by which each number moves towards 0 to narrow wide gaps.
 
-    In the order of the numbers and 0, a gap wider than `gap` becomes one of at least that, and at
-    most one unit more; narrower ones stay.
+    In the order of the numbers and 0, a gap wider than `gap` becomes at least `gap` and
+    at most one unit more; narrower gaps stay.
     """
     moves = [0] * len(drawn)
     for sign in (1, -1):

@@ -48,10 +48,10 @@ rankings of 7 to 100 items the features are explicit (:class:`Features`):
 - of ``"mallows"`` the part of degree one of exp(tau - 1), (1 + tau) / e, in the same way, and of
   the rest, K2 = exp(tau - 1) - (1 + tau) / e, the projection on the span of 1,024 public uniform
   rankings z. K2 is a power series in tau without negative coefficients, so positive definite, and
-  its space is orthogonal to that of degree one in their sum. The squared length of the projection
-  of sum c_i K2(x_i, .) is |R' sum c_i K2(z, x_i)|^2 for R R' = (K2(z, z) + 10^-9 I)^-1; the ridge
-  only shortens it. A projection lengthens no difference, so diameters and sensitivities stay bounds
-  for all z. Differences that are orthogonal to all z are not detected.
+  its space is orthogonal to the part of degree one in their sum. The squared length of the
+  projection of sum c_i K2(x_i, .) is |R' sum c_i K2(z, x_i)|^2 for R R' = (K2(z, z) +
+  10^-9 I)^-1; the ridge only shortens it. A projection lengthens no difference, so diameters and
+  sensitivities stay bounds for all z. Differences that are orthogonal to all z are not detected.
 
 **Samples of the same respondents.** A re-labelling swaps the two answers of each respondent or
 leaves them.
@@ -117,7 +117,7 @@ _ROWS = 256
 """Rows of a kernel matrix held at a time."""
 
 _WORDS = 128
-"""Words of pair orders compared at a time: those of some thousand rankings stay in the cache."""
+"""Words of pair orders compared at a time: some thousand rankings stay in the cache."""
 
 _BITS = 2**33
 """Bits of pair orders held at a time; with more, distances are counted ranking by ranking."""
@@ -271,7 +271,7 @@ def permuted_statistics(
     rng: Rng,
     pairs: IntArray | None = None,
 ) -> FloatArray:
-    """Return the statistic of the data, then those of random assignments, in batches.
+    """Return the statistic of the data, then its values for random assignments, in batches.
 
     `statistic` maps tables, shape (t, G, k), to t numbers, or to t rows of several. Returns
     `permutations` + 1 of them, all secret (see `privrank.mechanisms.closeness` for what may be

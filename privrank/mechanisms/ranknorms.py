@@ -220,14 +220,15 @@ def residual_norm(n: int, m: int) -> Statistic:
     Notes
     -----
     **Kernel.** Each term is positive definite. The first is an inner product. In the second, tau is
-    that of the sign vectors of the C pairs, scaled to length 1. Their projection on the differences
-    phi_a - phi_b has phi = -u / m and the squared length |u|^2 / (m C). So the term is the inner
-    product of the components orthogonal to it. The third is a power series in tau without negative
-    coefficients. Under uniformity the first two have mean 0, and E e^tau - 1 = e prod_j (1 - z^j) /
-    (j (1 - z)) - 1 with z = exp(-2 / C), as tau = 1 - 2 d / C and the Kendall distance d from any
-    ranking is a sum of independent uniform variables on 0, ..., j - 1. As relabelling the items
-    maps uniform rankings to uniform ones, the mean over y does not depend on x: R is n times the
-    distance of the mean embedding from that of uniform rankings.
+    the inner product of the sign vectors of the C pairs, scaled to length 1. Their projection on
+    the differences phi_a - phi_b has phi = -u / m and the squared length |u|^2 / (m C). So the term
+    is the inner product of the components orthogonal to it. The third is a power series in tau
+    without negative coefficients. Under uniformity the first two have mean 0, and
+    E e^tau - 1 = e prod_j (1 - z^j) / (j (1 - z)) - 1 with z = exp(-2 / C), as tau = 1 - 2 d / C
+    and the Kendall distance d from any ranking is a sum of independent uniform variables on 0, ...,
+    j - 1. As relabelling the items maps uniform rankings to uniform ones, the mean over y does not
+    depend on x: R is n times the distance of the mean embedding from the mean embedding of uniform
+    rankings.
 
     **Privacy.** A replaced ranking moves n times the mean embedding by phi(x) - phi(x'), whose
     squared length is the sum over the terms. First: 2 - 2 sum_a q(x_a) q(x'_a), at most
@@ -249,7 +250,7 @@ def residual_norm(n: int, m: int) -> Statistic:
     positive multiples of tau^k, k >= 2, and tau^k is the inner product of all products of k signs
     of pairs. Two equal signs have the product 1, so products of three signs are those of one
     among others: every product of signs is among them. Every function of a ranking is a polynomial
-    in its signs. So if the mean embedding under the third term is that of uniform rankings, the
+    in its signs. So if the mean embedding under the third term is as for uniform rankings, the
     population is uniform. R / n tends to the distance of the mean embeddings, which is positive
     under every departure. Under uniformity R is of the order of the root of n, and so is the
     threshold. The noise does not grow with n.

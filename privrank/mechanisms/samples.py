@@ -260,7 +260,7 @@ def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     n, m = codes.shape
     items = np.argsort(null.center)
     ordered = codes[:, items]
-    # item j goes before those of worse buckets, and before c of the `size` - 1 of its own
+    # item j goes before items of worse buckets, and before c of the `size` - 1 of its own
     before = np.zeros((n, m), dtype=np.int64)
     size = np.ones((n, m), dtype=np.int64)
     for j in range(1, m):
@@ -323,7 +323,7 @@ def release_aggregation(
     the number of votes does not reveal which items a respondent has ranked.
 
     - The order of noisy counts or totals is a function of them and of a public permutation.
-    - A score is that of an order already released, at its own share of epsilon: counts and score
+    - A score is the score of a released order, at its own share of epsilon: counts and score
       together spend epsilon, by adaptive composition.
     - Gaussian totals are private at the l2 distance of opposite rankings
       (:func:`privrank.plans.aggregation.totals_scale`), their coordinates each moving by at most

@@ -141,7 +141,7 @@ def draw(part: PartPlan, exact: IntArray, rng: Rng) -> IntArray:
 
     Notes
     -----
-    **Privacy.** The noise is that of the plan, where its proof is, on the lattice of
+    **Privacy.** The noise is the noise of the plan, where its proof is, on the lattice of
     `part.fineness` steps in one of the exact statistic; nothing else of the statistic is used. A
     part without noise of its own, such as an order found in noisy numbers, is not drawn.
     """

@@ -459,7 +459,7 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     hence to (epsilon, delta) (:func:`privrank.privacy.accounting.pure_epsilon`). With Gaussian
     noise the main part is (its share of epsilon, delta)-private and the others are pure at their
     shares of epsilon, which composes to (epsilon, delta) as well. The noise of each
-    part is that of :func:`privrank.release.survey.plan_parts`. The worths of objective perturbation
+    part is from :func:`privrank.release.survey.plan_parts`. The worths of objective perturbation
     are covered by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the
     zero-concentrated privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties
     shares its noise with the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one
@@ -560,7 +560,7 @@ def probably_unidentified(design: Design, plan: Plan) -> float:
     Notes
     -----
     **Statistic.** Numbers of comparisons are simulated with the noise of the plan, all pairs asked
-    for equally often, and read as those of a release are
+    for equally often, and read like the numbers of a release
     (:func:`privrank.bradley_terry.paircounts.parts_of`). An item in a part of its own is not
     identified. Where some items are compared more often than others, more of them will not be.
     """

@@ -284,7 +284,7 @@ def answers_behind(
                 "null must give each category a share above 0 with null_noise=: put rare "
                 "categories together."
             )
-        # a share has the variance (n p + s^2) / n^2 with noise: that of n / (1 + s^2 / (n p))
+        # a share has the variance (n p + s^2) / n^2 with noise, as for n / (1 + s^2 / (n p))
         # answers, taken at the rarest category, where noise matters most
         number = int(number / (1.0 + null_noise**2 / (number * p.min())))
         if number < MIN_UNITS:

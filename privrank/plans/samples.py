@@ -342,7 +342,7 @@ Kendall's correlation of the two, k is tau for `kendall` and exp(tau - 1) for `m
 on the diagonal and least at reversed rankings, where tau = -1: there they are -1 and e^-2."""
 
 PAIR_FACTOR = 2
-"""Sensitivity of a statistic of pairs, over that of the same statistic of separate units."""
+"""Sensitivity of a statistic of pairs, divided by its sensitivity for separate units."""
 
 FEW_CATEGORIES = 6
 """Categories up to which a difference in one of them is seen by total variation."""
@@ -747,7 +747,7 @@ def _scale(comparison: Comparison, epsilon: float) -> float:
 
 
 def check_scale(release: Release, comparison: Comparison) -> None:
-    """Refuse an archived release whose noise is not that of its statistic."""
+    """Refuse an archived release whose noise does not belong to its statistic."""
     plan = release.plan
     epsilon = plan.parts[PVALUE if comparison.decision is None else DECISION].epsilon
     effect = plan.parts.get(STATISTIC)

@@ -597,10 +597,10 @@ QUIET = DiscreteLaplace(0.0)
 
 
 def equivalent_variance(distribution: Noise, items: int) -> float:
-    """Return the variance of independent noise with differences like those of a distribution.
+    """Return the variance of independent noise whose differences vary like a distribution's.
 
-    Differences within vectors that sum to 0 vary like those of independent numbers of m / (m - 1)
-    their variance.
+    Differences within vectors that sum to 0 vary like differences of independent
+    numbers of m / (m - 1) their variance.
     """
     if isinstance(distribution, PermutohedronNoise | ZeroSumLaplace):
         # entries have covariance -variance / (m - 1), so a difference varies by 2 m / (m - 1) of it
@@ -781,7 +781,7 @@ def plan_parts(design: Design, request: NoiseRequest) -> dict[str, PartPlan]:
     Notes
     -----
     **Privacy.** Unit and neighbours as in `design`: replace one unit. Each part has the noise that
-    :data:`PARTS` declares for it, at its own epsilon. Net wins have that of
+    :data:`PARTS` declares for it, at its own epsilon. Net wins have the noise of
     :func:`privrank.privacy.netnoise.net_noise`, or of
     :func:`privrank.privacy.netnoise.weighted_noise` with numeric covariates, which are public. The
     number of ties shares the noise of the net wins (:func:`privrank.privacy.netnoise.tie_noise`).

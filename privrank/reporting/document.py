@@ -54,7 +54,7 @@ def report(
     Parameters
     ----------
     results : result, sequence of results, or mapping of str to result
-        Results of any kind; the keys of a mapping are their headings. Tables, such as that of
+        Results of any kind; the keys of a mapping are their headings. Tables, such as the result of
         :func:`privrank.summary_col`, and other objects with a ``summary()`` are accepted as well.
         Ledgers are placed at the end.
     path : str or path-like
@@ -247,7 +247,7 @@ def findings(entry: Any) -> str:
     if isinstance(entry, PooledResult) and isinstance(entry.results[0], BTLResult):
         return _ranked(entry.to_frame(), "Ranking by worth", entry.alpha)
     if isinstance(entry, AggregationResult) and "rank_lower" in (frame := entry.to_frame()):
-        # the order may be that of the majorities; rank sets are by Borda score
+        # the order may follow majorities; rank sets are by Borda score
         frame = frame.sort_values("borda", ascending=False)
         return _ranked(frame, "Ranking by mean rank", entry.alpha)
     if isinstance(entry, AggregationResult | PooledResult):
@@ -320,7 +320,7 @@ def _fitted(result: BTLResult) -> str:
     several = [part for part in result.components if len(part) > 1 or len(result.items) == 1]
     for part in several:
         among = f" of {_listed(part)}" if len(result.components) > 1 else ""
-        # each part has rank sets of its own, which hold simultaneously with those of the others
+        # each part has rank sets of its own, which hold simultaneously with the sets of the others
         ranks = frame[frame.index.isin(part)]
         said.append(_ranked(ranks, f"Ranking{among} by worth", result.alpha))
     if alone := [item for item in result.items if item not in {*sum(several, ())}]:

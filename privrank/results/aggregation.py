@@ -618,7 +618,7 @@ def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
         return guarantee.NoiseWords(
-            release.plan.method, release.mechanism if details else "", "none, an order"
+            release.plan.method, release.mechanism if details else "", "none (an order is released)"
         )
     exact, shown, unit = _STATISTICS[name]
     return guarantee.NoiseWords(

@@ -39,9 +39,9 @@ CLAIMS = {
     # estimates and intervals of comparisons
     "worths": "Worths sum to zero. Intervals are pointwise {level} confidence intervals and "
     "account for {errors}; rank sets have simultaneous {level} coverage.",
-    "worths of components": "Worths sum to zero within each component. Intervals are pointwise "
-    "{level} confidence intervals and account for {errors}; rank sets have simultaneous {level} "
-    "coverage.",
+    "worths of components": "Worths sum to zero within each component (items that the released "
+    "comparisons connect). Intervals are pointwise {level} confidence intervals and account for "
+    "{errors}; rank sets have simultaneous {level} coverage.",
     "coefficients": "Intervals are pointwise {level} confidence intervals and account for "
     "{errors}.",
     "centred": "Item covariates are centred.",
@@ -169,14 +169,15 @@ CLAIMS = {
     "left out half": "An unlisted item counts as half a vote for each order of a pair.",
     "over next": "P(before next): fraction of rankings that place the item above the next one.",
     "pairs unsaid": "Pairwise fractions were not released (use releases='pairs').",
-    "better order": "A better order of the released numbers may exist, by at most {gap:.3g}.",
-    "minorities": "Where P(before next) is below 1/2: {rule}'s order need not follow every "
+    "better order": "An order with a lower Kemeny score, by at most {gap:.3g}, may exist for the "
+    "released numbers.",
+    "minorities": "P(before next) is below 1/2 in some rows: {rule}'s order need not follow every "
     "majority.",
-    "minorities, shrunken": "Where P(before next) is below 1/2: an order of shrunken fractions "
-    "need not follow every majority.",
-    "majorities": "Where Borda scores rise: this order follows the majorities of pairs.",
-    "Kemeny score": "Kemeny score: on average a ranking differs from the consensus on {score:.3f} "
-    "of {pairs} pairs ({level} interval {low:.3f} to {high:.3f}).",
+    "minorities, shrunken": "P(before next) is below 1/2 in some rows: an order of shrunken "
+    "fractions need not follow every majority.",
+    "majorities": "The order follows the majorities of pairs, so Borda scores rise in some rows.",
+    "Kemeny score": "Kemeny score: a ranking differs from the consensus on an estimated "
+    "{score:.3f} of {pairs} pairs on average ({level} interval {low:.3f} to {high:.3f}).",
     "Kemeny share": "Epsilon includes {share:.0%} for the Kemeny score.",
     "errors of reports": "Standard errors combine sampling error and randomised response, by the "
     "variation of the reports.",
@@ -192,10 +193,10 @@ CLAIMS = {
     "not checked unique": "Whether another order is as good as this one was not checked.",
     # selections
     "by net wins": "Items are ranked by net wins (wins minus losses).",
-    "by wins and losses": "Items are ranked by win rate, from wins and losses in one draw, the "
-    "best form by public numbers.",
-    "by nets and counts": "Items are ranked by win rate, from net wins and item counts, the best "
-    "form by public numbers.",
+    "by wins and losses": "Items are ranked by win rate, from wins and losses released together. "
+    "This form was chosen by its predicted noise, which depends on public numbers only.",
+    "by nets and counts": "Items are ranked by win rate, from net wins and item counts. This form "
+    "was chosen by its predicted noise, which depends on public numbers only.",
     "met unknown": "How often two items met is unknown; gaps allow for the largest possible "
     "number.",
     # tests
@@ -215,8 +216,8 @@ CLAIMS = {
     "decide otherwise.",
     "bit": "The bit is not a test of a stated level: its error probabilities depend on the numbers "
     "of units and categories.",
-    "bit differs": "The bit says that the distributions differ.",
-    "bit does not differ": "The bit says that the distributions do not differ.",
+    "bit differs": "The released bit indicates that the distributions differ.",
+    "bit does not differ": "The released bit indicates no difference of the distributions.",
     "by lot": "One randomly selected row per respondent was used.",
     "by lot alone": "One randomly selected row per respondent was used; the p-value would differ "
     "with another selection.",
@@ -378,11 +379,11 @@ LIMITS = {
     "it is smaller. Sampling standard errors are upper bounds, so intervals may be conservative.",
     "no limit": "Some intervals are unbounded (inf): no worth on that side, however extreme, can "
     "be ruled out.",
-    "nobody ties": "With this much noise it cannot be ruled out that no comparison ties.",
-    "everybody ties": "With this much noise it cannot be ruled out that every comparison ties.",
+    "nobody ties": "With this much noise it cannot be ruled out that ties have probability 0.",
+    "everybody ties": "With this much noise it cannot be ruled out that ties have probability 1.",
     "net wins alone": "Items are ranked by net wins (wins minus losses), which used all of "
     "epsilon. Only the selected set is stated, because it is unknown how often each item was "
-    "compared: target='win rate' releases that, or pair_counts= declares it.",
+    "compared. Release these numbers with target='win rate', or declare them with pair_counts=.",
 }
 
 # A clear difference, by the kind of the sample and the sign of the difference.
@@ -391,9 +392,9 @@ STATEMENTS = {
     "points ({low:.1f} to {high:.1f})",
     ("choices", True): "{group} chooses {item} more often than {other}, by {size:.1f} percentage "
     "points ({low:.1f} to {high:.1f})",
-    ("rankings", False): "{group} ranks {item} higher than {other}, by {size:.2f} places "
+    ("rankings", False): "{group} ranks {item} higher than {other}, by {size:.2f} ranks "
     "({low:.2f} to {high:.2f})",
-    ("rankings", True): "{group} ranks {item} lower than {other}, by {size:.2f} places "
+    ("rankings", True): "{group} ranks {item} lower than {other}, by {size:.2f} ranks "
     "({low:.2f} to {high:.2f})",
 }
 

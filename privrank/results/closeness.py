@@ -444,7 +444,7 @@ class ClosenessResult(Result):
 
     def _noise(self, details: bool) -> guarantee.NoiseWords:
         if self.asked.decision is not None:
-            return guarantee.NoiseWords("random bit", "", "none, one bit")
+            return guarantee.NoiseWords("random bit", "", "none (one bit)")
         named = "p-value" if self.release.source == "none" else "smoothed p-value"
         return guarantee.NoiseWords(
             "Laplace noise",

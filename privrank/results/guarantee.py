@@ -334,7 +334,7 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
         for name, spec in PARTS.items()
         if not spec.main and name in release.parts and release.parts[name].epsilon
     ]
-    notes += said("shares", shares and release.source != "none", shares=" and ".join(shares))
+    notes += said("shares", shares and release.source != "none", shares=", ".join(shares))
     if names.LARGEST in release.found:
         most = release.found[names.CEILING]
         notes += said("released effect", error=effect_error(release), most=most)

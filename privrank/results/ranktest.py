@@ -351,7 +351,7 @@ class RankTestResult(Result):
         drawn = "exact" if self.draws is None else f"Monte Carlo ({self.draws:,} draws)"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
-            drawn = "none" if unstated else "level by calibration"
+            drawn = "none" if unstated else "none (calibrated level)"
         # a test that releases only its decision has neither statistic nor p-value to show
         shown = self.to_frame().dropna(axis="columns")
         return tables.laid_out(

@@ -22,6 +22,8 @@ _STATISTICS = {
     "Borda and residual norm": "mean ranks and residuals",
     "capped Borda norm": "mean ranks, capped",
     "Borda norm": "mean ranks",
+    "coin and buckets": "bucket test",
+    "coin and ramp": "truncated test",
 }
 
 # Minimum width of a column of numbers in text, in letters.

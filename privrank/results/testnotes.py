@@ -40,7 +40,7 @@ BLINDNESS: dict[Blindness, str] = {
     "two rankings alone": "The statistic is the agreement of two rankings and has power against a "
     "strong consensus only.",
     "halfway consensus": "This method has little power against a consensus on an order halfway "
-    "between that of the columns and its reverse; method='auto' has.",
+    "between the order of the columns and its reverse; method='auto' has.",
     "dispersion": "This method has little power against another dispersion about the centre; "
     "method='auto' has.",
     "equal mean distance": "This method has no power against another centre at the same mean "
@@ -84,7 +84,7 @@ def noise_of(release: Release, details: bool) -> NoiseWords:
     if release.local:
         return NoiseWords("", statistic, f"gain {release.plan.number(GAIN):.4g} of a response")
     if part is None:
-        return NoiseWords("random bit", statistic, "none, one bit")
+        return NoiseWords("random bit", statistic, "none (one bit)")
     return NoiseWords(
         "discrete Laplace noise",
         statistic,

@@ -1,6 +1,7 @@
 """The table at the head of the studies says the worst cell that each study's own table has."""
 
 import re
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -104,6 +105,22 @@ WORST = {
     "fuzz": [lambda t: t["parts with a fault"].sum()],
     "ledger_kills": [lambda t: t["overspent"].sum()],
 }
+
+
+def test_pages_have_the_columns_of_their_files_in_words():
+    sys.path.insert(0, str(PAGES.parents[1] / "validation"))
+    from headings import COMMON, TABLES, headings
+
+    files = [path for path in PAGES.glob("*.csv") if path.with_suffix(".md").exists()]
+    tables = {path.stem: [*pd.read_csv(path, nrows=0).columns] for path in files}
+    assert TABLES.keys() <= tables.keys() and len(tables) > 60
+    del tables["mutants"]  # its page counts the rows of its file
+    for name, columns in tables.items():
+        page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+        words = headings(name, columns)
+        assert f"\n| {' | '.join(words)} |\n" in page and len(words) == len({*words}), name
+        assert TABLES.get(name, {}).keys() <= {*columns}, name
+    assert COMMON.keys() <= {column for columns in tables.values() for column in columns}
 
 
 def test_every_row_has_a_study_and_a_rule():

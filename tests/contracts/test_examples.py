@@ -128,12 +128,13 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     assert "Crime rate" in (tmp_path / "fears.html").read_text(encoding="utf-8")
 
 
-def test_a_page_shows_what_its_code_prints(capsys):
-    page = (ROOT / "docs" / "after-the-release.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "number"), [("after-the-release", 2), ("weights", 1)])
+def test_a_page_shows_what_its_code_prints(name, number, capsys):
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.S)
-    assert len(blocks) == page.count("```python") == 2
+    assert len(blocks) == page.count("```python") == number
     for code, shown in blocks:
-        exec(compile(code, "docs/after-the-release.md", "exec"), {})
+        exec(compile(code, name, "exec"), {})
         printed = capsys.readouterr().out
         words = [re.findall(r"[A-Za-z_]\w*", text) for text in (shown, printed)]
         assert words[0] == words[1]

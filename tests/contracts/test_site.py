@@ -175,6 +175,23 @@ def test_every_figure_of_a_tutorial_has_a_caption_of_its_own():
     assert drawn == len(captions) == len(set(captions)) > 15
 
 
+def code_of(path):
+    """Lines of code of a tutorial, or of the blocks of Python of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        blocks = re.findall(r"^( *)```py\w*\n(.*?)^\1```", text, flags=re.S | re.M)
+        return [line for _, block in blocks for line in block.splitlines()]
+    cells = re.split(r"^(?=# %%)", text, flags=re.M)
+    return [line for cell in cells if "[markdown]" not in cell for line in cell.splitlines()]
+
+
+def test_code_of_tutorials_and_pages_fits_their_columns():
+    pages = [*(ROOT / "vignettes").glob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    code = {path.relative_to(ROOT): code_of(path) for path in pages}
+    assert sum(map(len, code.values())) > 1000
+    assert [(path, line) for path, lines in code.items() for line in lines if len(line) > 79] == []
+
+
 def test_the_gallery_leads_to_the_section_of_a_figure(tmp_path):
     code = "`````python\n# # No heading\n`````\n"
     text = f"# A page\n\n{code}\n## The fit: first\n\n{code}\n![Six worths](page-1.png)\n"

@@ -140,7 +140,7 @@ def test_win_rates_have_the_form_of_the_less_predicted_noise(
     text = " ".join(str(fit.summary()).split())
     assert len(str(fit.summary()).splitlines()) <= 32
     assert ("from net wins and item counts" in text) == split
-    assert ("from wins and losses in one draw" in text) == (not split)
+    assert ("from wins and losses released together" in text) == (not split)
     again = pr.from_json(fit.to_json())
     assert again.to_frame().equals(fit.to_frame()) and again.pvalue == fit.pvalue
 

@@ -169,14 +169,14 @@ def test_a_bit_without_a_level_states_none():
     test = pr.IdentityTest.from_counts(CHOICES, "uniform", list(CHOICES))
     text = said(test.fit(1.0, method="sigmoid", tolerance=0.2, rng=seeded()))
     assert "Significance level: none stated" in text and CLAIMS["bit"] in text
-    assert "5% level" not in text and "level by calibration" not in text
+    assert "5% level" not in text and "calibrated level" not in text
     two = pr.ClosenessTest.from_counts({"x": CHOICES, "y": CHOICES}, list(CHOICES))
     text = said(two.fit(1.0, method="sigmoid", rng=seeded()))
     assert "Significance level: none stated" in text and CLAIMS["bit"] in text
     bit = pr.UniformityTest(pr.Mallows(4, 0.8).rvs(600, seeded())).fit(
         1.0, method="bucket", rng=seeded()
     )
-    assert "level by calibration" in said(bit) and "at the 5% level (fixed in ad" in said(bit)
+    assert "calibrated level" in said(bit) and "at the 5% level (fixed in ad" in said(bit)
 
 
 @pytest.mark.parametrize(
