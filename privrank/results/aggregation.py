@@ -508,10 +508,8 @@ class AggregationResult(Result):
         frame = self.to_frame()
         # distance of the order from the optimum of the released numbers; None for other rules
         gap = release.found.get("gap")
-        rule = release.plan.method
-        if not details:
-            rule = _RULES.get(rule, rule)
-        elif gap is not None:
+        rule = _RULES.get(release.plan.method, release.plan.method)
+        if details and gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
         share = release.plan.settings.get("score share")
@@ -617,9 +615,7 @@ def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
         )
     name = PAIRS if PAIRS in parts else TOTALS
     if name not in parts:
-        return guarantee.NoiseWords(
-            release.plan.method, release.mechanism if details else "", "none (an order is released)"
-        )
+        return guarantee.NoiseWords(release.plan.method, "", "none (an order is released)")
     exact, shown, unit = _STATISTICS[name]
     return guarantee.NoiseWords(
         guarantee.noise_name(parts[name], details),

@@ -698,8 +698,9 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
     # with covariates the rows are terms, not items
     if facts is None:
         shared = (frame["rank"].loc[list(part)] for part in result.components)
-        key = "worths" if len(result.components) == 1 else "worths of components"
-        notes = guarantee.interval_notes(key, release, level)
+        connected = sum(len(part) > 1 for part in result.components)
+        key = "worths of components" if connected > 1 else "worths"
+        notes = guarantee.interval_notes(key, release, level) if connected else []
         notes += [*chain.from_iterable(map(guarantee.tie_notes, shared)), *_cost_notes(result)]
     else:
         notes = guarantee.interval_notes("coefficients", release, level)

@@ -524,7 +524,8 @@ class ClosenessResult(Result):
 def _hypotheses_of(sample: Sample) -> list[str]:
     """Return notes on H0, H1 and the groups of a comparison of samples."""
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
-    column = sample.group_column
+    # a column named "group" says no more than the word
+    column = "" if sample.group_column == "group" else sample.group_column
     (_, own), *_, (_, behind) = sample.groups
     return [
         *said("exchangeable" if sample.paired else "same distribution", kind=sample.kind),
@@ -572,15 +573,20 @@ def clear_words(sample: Sample, clear: pd.DataFrame, most: int) -> list[str]:
     column = sample.group_column or "group"
     factor = 100.0 if sample.kind == "choices" else 1.0
     words = []
+
+    def named(group: str) -> str:
+        return group if group.startswith((f"{column} ", _REST)) else f"{column} {group}"
+
     rows: Any = clear.loc[order].head(most).itertuples()
     for row in rows:
+        first = named(str(row.group))
         low, high = sorted((factor * abs(row.lower), factor * abs(row.upper)))
         # a lower mean rank is better
         words.append(
             STATEMENTS[sample.kind, bool(row.difference > 0)].format(
-                group=f"{column[:1].upper()}{column[1:]} {row.group}",
+                group=first[:1].upper() + first[1:],
                 item=row.item,
-                other=row.other if row.other == _REST else f"{column} {row.other}",
+                other=named(str(row.other)),
                 size=factor * abs(row.difference),
                 low=low,
                 high=high,

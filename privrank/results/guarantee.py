@@ -278,7 +278,12 @@ def privacy_notes(release: Release) -> list[str]:
             epsilon=epsilon,
             delta=release.delta,
             unit=unit,
-            factor=f"{math.exp(epsilon):.{digits}g}" if epsilon < 700 else "inf",
+            # a power of ten where exp(epsilon) would overflow
+            factor=(
+                f"{math.exp(epsilon):.{digits}g}"
+                if epsilon < 700
+                else f"10^{epsilon / math.log(10.0):.0f}"
+            ),
         ),
         *level_notes(release),
     ]
@@ -337,7 +342,9 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
     notes += said("shares", shares and release.source != "none", shares=", ".join(shares))
     if names.LARGEST in release.found:
         most = release.found[names.CEILING]
-        notes += said("released effect", error=effect_error(release), most=most)
+        notes += said(
+            "released effect", math.isfinite(most), error=effect_error(release), most=most
+        )
     return notes + _choice_notes(release)
 
 

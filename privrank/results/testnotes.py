@@ -129,9 +129,10 @@ def interval_text(low: float, high: float, least: float = 0.0005) -> str:
 
     A round bracket shows that 0 is excluded.
     """
+    upper = "<0.001" if 0.0 < high < 0.0005 else f"{high:.3f}"
     if low < least:
-        return f"{'(' if low > 0 else '['}0, {high:.3f}]"
-    return f"[{low:.3f}, {high:.3f}]"
+        return f"{'(' if low > 0 else '['}0, {upper}]"
+    return f"[{low:.3f}, {upper}]"
 
 
 def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
