@@ -33,6 +33,7 @@ from privrank.consensus import statements
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import frames
 from privrank.encode.encoded import Encoded
+from privrank.mechanisms import categories
 from privrank.plans import aggregation as rankplan
 from privrank.plans import choice, declarations
 from privrank.plans import comparisons as plan
@@ -338,7 +339,7 @@ OPTIONS = [
     ("target", statements.Target, (pr.PrivateRankAggregation,)),
     ("method", uniformity.UniformityMethod, (pr.UniformityTest,)),
     ("method", identity.IdentityMethod, (pr.IdentityTest,)),
-    ("alternative", identity.Alternative, (pr.IdentityTest,)),
+    ("alternative", categories.Alternative, (pr.IdentityTest,)),
     *((name, kind, (model,)) for name, kind in PARTIAL for model in TESTS),
     ("method", closeness.ClosenessMethod, (pr.ClosenessTest,)),
     ("labels", closeness.Labels, (pr.ClosenessTest,)),
