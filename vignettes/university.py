@@ -22,7 +22,8 @@ rng = np.random.default_rng(1998)
 # The survey is a CSV file with one row per question: the respondent, the two universities and the outcome. The outcome is 1 if the first university was preferred, 0 for a tie, and -1 if the second one was preferred. An empty cell means that there is no answer. The file is in the folder `data/` of the source. To analyse your own survey, read your own file. Other layouts are converted first ([preparing data](../docs/data-in.md)).
 
 # %%
-answers = pd.read_csv("../data/university.csv")
+data = Path("data") if Path("data").exists() else Path("../data")
+answers = pd.read_csv(data / "university.csv")
 print(answers.head(3).to_string(index=False))
 
 # the items are public and come from the questionnaire, not from the answers
@@ -228,7 +229,7 @@ print(stored.summary())
 print("\nsame worths:", stored.params.equals(published.params))
 
 # %% [markdown]
-# ## The report
+# ### The report
 #
 # `pr.report` writes one HTML page that may be published. It states the findings in words and contains the tables, the figures and the privacy guarantee. It ends with the ledger, which lists the total epsilon used for the students. The page contains only what the results state and the text given here ([report and archive results](../docs/reports.md)).
 

@@ -46,7 +46,7 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray
+from privrank.util.arrays import FloatArray, readonly
 from privrank.util.solvers import product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
@@ -483,7 +483,10 @@ class Clusters:
     @cached_property
     def _blocks(self) -> list[tuple[slice, FloatArray, FloatArray, FloatArray]]:
         """Runs of pairs that one respondent can have answered, with their moments."""
-        return list(moments_by_block(self.equations, self.release))
+        return [
+            (part, readonly(zz), readonly(zn), readonly(nn))
+            for part, zz, zn, nn in moments_by_block(self.equations, self.release)
+        ]
 
     def _squares(self, along: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sums of squares over respondents, and over answers, of combined residuals."""

@@ -48,7 +48,7 @@ from privrank.bradley_terry.linear import LinearPredictor, Ridge, ridge_product
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.solvers import find_root, solve, square_root, with_fallback
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
@@ -76,6 +76,7 @@ _NORMAL = np.polynomial.hermite_e.hermegauss(101)
 """Nodes and weights of Gauss-Hermite quadrature for the normal density, not normalised."""
 
 
+@immutable
 @dataclass(frozen=True, slots=True)
 class ScoreFunction:
     """The mean, slope and variance of scores as functions of the difference t, per comparison.

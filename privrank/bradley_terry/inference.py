@@ -299,7 +299,7 @@ class Inference:
     @cached_property
     def at_fit(self) -> FloatArray:
         """The predictors of the fit."""
-        return self.equations.linear.predict(self.fitted.coefficients)
+        return readonly_copy(self.equations.linear.predict(self.fitted.coefficients), np.float64)
 
     @cached_property
     def clusters(self) -> Clusters | None:
@@ -433,7 +433,7 @@ class Inference:
         noise = self.equations.noise_covariance(self.fitted.coefficients, terms)
         return readonly(noise + self.errors.scattered)
 
-    @cached_property
+    @property
     def score_errors(self) -> ScoreErrors | None:
         """Return the errors of the scores at the fit; None if score tests are not used."""
         if self.many:

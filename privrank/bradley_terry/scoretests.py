@@ -103,12 +103,13 @@ def _tests(
     """Yield the tests of identified contrasts, with their rows and :func:`shares`."""
     known = np.flatnonzero(inference.equations.components.identifies(contrasts))
     contrasts = product(contrasts, inference.equations.linear.identity)
+    errors = inference.score_errors
     for block in batches(len(known), 1, _BLOCK):
         rows = known[block]
         here = contrasts[rows]
         share = shares(inference.equations, here)
-        if inference.score_errors is not None:
-            yield rows, share, score_tests(inference, inference.score_errors, here)
+        if errors is not None:
+            yield rows, share, score_tests(inference, errors, here)
             continue
         wald = WaldTests(
             matvec(here, inference.fitted.coefficients),

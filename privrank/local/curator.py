@@ -513,6 +513,7 @@ class Population:
         self._ranks = rng.permutation(check_rankings(ranks, protocol.items))
         self._asked = 0
         self._held: Reports = {}
+        self._held = self.answer([])  # columns without late reports
 
     def answer(self, queries: Sequence[Mapping[str, Any]]) -> Reports:
         """Ask the next people these queries, and return the reports in columns.

@@ -148,9 +148,8 @@ def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> En
     if encoded.sample.unit == "respondent" and encoded.sample.max_rows > 1:
         drawn = drawn.then(partial(_drawn, key=draw_key(rng)))
     if encoded.sample.kind == "choices" and not apart:
-        rows = drawn.total(
-            lambda part: np.bincount(part.cells[:, 0], minlength=len(encoded.sample.items))
-        )
+        many = len(encoded.sample.items)  # a cluster's workers get this number, never the data
+        rows = drawn.total(lambda part: np.bincount(part.cells[:, 0], minlength=many))
     else:
         names, cells = drawn.total(
             lambda part: [part.name, part.cells],
