@@ -384,17 +384,17 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
         scores = facts.linear.information(inference.spread(t))
     else:
         scores = score_covariance(facts, inference.release, b, facts.fitted)
-    beside = inference.beside
-    white = whitener(propagate(weights, scores + facts.noise_covariance(b) + beside))
+    additional = inference.additional
+    white = whitener(propagate(weights, scores + facts.noise_covariance(b) + additional))
     if inference.many and facts.covariates is None:  # the noise of pairs is not simulated here
-        beside = beside + facts.noise_covariance(b, facts.pair_terms)
+        additional = additional + facts.noise_covariance(b, facts.pair_terms)
     # unchanged scores, even if no answers can have them, because only one point is tested
     scores_left = objective(facts)[0] + facts.linear.scores(inference.left(t))
     draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws
     null = _Null(
         float(_squares(white((weights @ scores_left)[None]))[0]),
         white(product(_drawn(inference, scores, "sampling", draws), weights.T)),
-        white(product(_drawn(inference, beside, "other errors", draws), weights.T)),
+        white(product(_drawn(inference, additional, "other errors", draws), weights.T)),
         white(product(inference.draw_noise(b, draws), weights.T)),
     )
     alone = white(white(propagate(weights, scores)).T)
@@ -476,13 +476,13 @@ class _Null:
     ----------
     statistic : float
         The statistic.
-    sampled, beside, noise : ndarray, shape (draws, q)
+    sampled, additional, noise : ndarray, shape (draws, q)
         Sampling errors, other normal errors, and noise.
     """
 
     statistic: float
     sampled: FloatArray
-    beside: FloatArray
+    additional: FloatArray
     noise: FloatArray
 
     def _scale(self, df: float, left: float) -> FloatArray | float:
@@ -498,13 +498,13 @@ class _Null:
 
         `df` are the degrees of freedom of a common scale of all errors, noise included.
         """
-        errors = self._scale(df, df) * (sampled + self.beside + self.noise)
+        errors = self._scale(df, df) * (sampled + self.additional + self.noise)
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
     def estimated(self, df: float) -> float:
         """Return the p-value where the covariance of normal errors is estimated (Hotelling)."""
         scale = self._scale(df, max(df + 1.0 - self.sampled.shape[1], 1.0))
-        errors = scale * (self.sampled + self.beside) + self.noise
+        errors = scale * (self.sampled + self.additional) + self.noise
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
     def of_largest(self, alone: FloatArray, inference: Inference) -> float:

@@ -110,7 +110,7 @@ class NoiseTerm:
         their worths.
     vectors : ndarray, shape (K, vectors)
         Weights of the vectors in each column of a model matrix; scores are ordered by column.
-    beside : bool
+    additional : bool
         Whether the noise is one of the normal errors of the scores that are not simulated.
     """
 
@@ -121,7 +121,7 @@ class NoiseTerm:
     counts: Sequence[Map] | None = None
     items: IntArray | None = None
     vectors: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
-    beside: bool = False
+    additional: bool = False
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of the arrays, because results keep them."""
@@ -319,7 +319,7 @@ class ScoreEquations:
         `terms` are the included terms, by default all terms that are simulated.
         """
         if terms is None:
-            terms = [term for term in self.terms.values() if not term.beside]
+            terms = [term for term in self.terms.values() if not term.additional]
         covariance = np.zeros((len(b), len(b)))
         for term, moved in _moves(self, b, terms):
             gram = (
@@ -488,7 +488,7 @@ def _counts_by_cell(release: Release) -> dict[str, Any]:
         terms[names.PAIR_COUNTS] = replace(
             counts["terms"][names.PAIR_COUNTS],
             counts=(kron(share[:, None], eye_array(len(pairs.count)), format="csr"),),
-            beside=True,
+            additional=True,
         )
     if cells > 1:
         # one more answer in a cell moves shares of all comparisons from the other cells to it
@@ -497,7 +497,7 @@ def _counts_by_cell(release: Release) -> dict[str, Any]:
             (np.diag(1.0 / share) - 1.0) / answers.sum(),
         )
         terms[names.GROUP_ANSWERS] = NoiseTerm(
-            None, np.sqrt(part.noise_variance), cells, counts=moves, beside=True
+            None, np.sqrt(part.noise_variance), cells, counts=moves, additional=True
         )
     return counts | {"group_answers": answers, "terms": terms}
 

@@ -157,7 +157,7 @@ class ScoreErrors:
     ----------
     sampling : ndarray, shape (p, p)
         Covariance of the sampling errors.
-    beside : ndarray, shape (p, p)
+    additional : ndarray, shape (p, p)
         Covariance of other normal errors, such as errors of comparisons by group.
     noise : ndarray, shape (draws, p), or None
         Draws of the noise, from a public counter seed; None if there is no noise.
@@ -184,7 +184,7 @@ class ScoreErrors:
     """
 
     sampling: FloatArray
-    beside: FloatArray
+    additional: FloatArray
     noise: FloatArray | None = None
     df: float = np.inf
     moments: SecondMoments | None = None
@@ -427,9 +427,9 @@ class Inference:
         return product(whole, self.equations.linear.identity)
 
     @cached_property
-    def beside(self) -> FloatArray:
+    def additional(self) -> FloatArray:
         """Covariance of normal score errors other than sampling and simulated noise, (p, p)."""
-        terms = [term for term in self.equations.terms.values() if term.beside]
+        terms = [term for term in self.equations.terms.values() if term.additional]
         noise = self.equations.noise_covariance(self.fitted.coefficients, terms)
         return readonly(noise + self.errors.scattered)
 
@@ -446,7 +446,7 @@ class Inference:
             noise = self.draw_noise(b, draws, public_generator("errors of coefficients", len(b)))
         return ScoreErrors(
             self.errors.scores,
-            self.beside,
+            self.additional,
             noise,
             self.freedom,
             single_contrasts(facts, self.release, b),
@@ -467,7 +467,7 @@ class Inference:
         terms = [
             term
             for term in self.equations.terms.values()
-            if term.variance > 0 and not (term.beside or (self.many and term.by_pair))
+            if term.variance > 0 and not (term.additional or (self.many and term.by_pair))
         ]
         return self.equations.simulate_noise(b, draws, terms, self.fitted.coefficients, generator)
 

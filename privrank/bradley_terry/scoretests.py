@@ -377,10 +377,10 @@ class ScoreTests:
         """Return p-values at single values t, given the shapes of the noise."""
         at = self.at(t, rows)
         sizes = shapes[0][rows] * np.sqrt(at.noise)[:, None]
-        beside = quadratic(at.weights, self.errors.beside)
+        additional = quadratic(at.weights, self.errors.additional)
 
         def tails(variance: FloatArray, side: FloatArray | float, df: float) -> FloatArray:
-            normal = variance + beside
+            normal = variance + additional
             known = self.errors.freedom(normal, side, normal + at.noise, df)
             # a design effect E multiplies the third cumulant of independent answers by E^2
             skewness = np.minimum(variance / at.variance, 1e90) ** 2 * at.third / normal**1.5

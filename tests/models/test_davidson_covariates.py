@@ -233,7 +233,7 @@ def test_cluster_robust_errors_are_those_of_respondents_scores(right):
 def test_noise_covariance_is_that_of_simulated_releases(right):
     release = private(right).release
     equations, b = score_equations(release), private(right).estimate.coefficients
-    terms = [term for term in equations.terms.values() if not term.beside]
+    terms = [term for term in equations.terms.values() if not term.additional]
     drawn = equations.simulate_noise(b, 6_000, terms, b, public_generator("test", 1))
     stated, found = equations.noise_covariance(b), np.cov(drawn.T)
     scale = np.sqrt(np.diag(stated))
@@ -256,7 +256,7 @@ def test_the_errors_of_groups_and_pairs_are_those_of_moved_counts():
     by_pair = np.einsum("c,cep->ep", share, mean)
     expected = equations.variance("group_answers") * slopes.T @ slopes
     expected = expected + equations.count_variance * by_pair.T @ by_pair
-    terms = [term for term in equations.terms.values() if term.beside]
+    terms = [term for term in equations.terms.values() if term.additional]
     np.testing.assert_allclose(equations.noise_covariance(b, terms), expected, rtol=1e-8, atol=1e-9)
 
 
