@@ -405,7 +405,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     elif inference.freedom < inference.whole_freedom:
         pvalue = null.estimated(inference.freedom)
     else:
-        pvalue = null.pvalue(null.sampled, inference.whole_freedom)
+        pvalue = null.pvalue(null.sampled, null.scale_by(inference.whole_freedom))
     return JointTest(
         null.statistic, len(rows), min(pvalue / float(shares(facts, rows).min()), 1.0), draws
     )
@@ -430,6 +430,7 @@ def _by_answers(
     (weights, t) = at
     values = []
     along = facts.linear.predict(weights)
+    scale = null.scale_by(inference.whole_freedom)
     assert inference.clusters is not None
     for point, factor in inference.answer_points(t):
         there = propagate(weights, facts.linear.information(inference.spread(point)))
@@ -439,7 +440,7 @@ def _by_answers(
         effects = np.maximum(effects, 0.0)
         effects *= max(len(effects) / max(float(effects.sum()), 1e-300), 1.0)
         stretch = _power(alone, 0.5) @ ((axes * np.sqrt(effects)) @ axes.T) @ _power(alone, -0.5)
-        values.append(null.pvalue(null.sampled @ stretch.T, inference.whole_freedom))
+        values.append(null.pvalue(null.sampled @ stretch.T, scale))
     return float(np.max(values))
 
 
@@ -485,25 +486,25 @@ class _Null:
     additional: FloatArray
     noise: FloatArray
 
-    def _scale(self, df: float, left: float) -> FloatArray | float:
+    def scale_by(self, df: float, left: float | None = None) -> FloatArray | float:
         """Return draws of the factor of a scale estimated with df, of which `left` remain."""
         if df >= KNOWN:
             return 1.0
         draws = len(self.sampled)
-        drawn = public_generator("scales", draws).chisquare(left, (draws, 1))
+        drawn = public_generator("scales", draws).chisquare(left or df, (draws, 1))
         return np.sqrt(df / np.maximum(drawn, _MIN_SCALE))
 
-    def pvalue(self, sampled: FloatArray, df: float) -> float:
+    def pvalue(self, sampled: FloatArray, scale: FloatArray | float) -> float:
         """Return the Monte Carlo p-value under these sampling errors.
 
-        `df` are the degrees of freedom of a common scale of all errors, noise included.
+        `scale` is a common factor of all errors, noise included.
         """
-        errors = self._scale(df, df) * (sampled + self.additional + self.noise)
+        errors = scale * (sampled + self.additional + self.noise)
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
     def estimated(self, df: float) -> float:
         """Return the p-value where the covariance of normal errors is estimated (Hotelling)."""
-        scale = self._scale(df, max(df + 1.0 - self.sampled.shape[1], 1.0))
+        scale = self.scale_by(df, max(df + 1.0 - self.sampled.shape[1], 1.0))
         errors = scale * (self.sampled + self.additional) + self.noise
         return monte_carlo_pvalue(self.statistic, _squares(errors))
 
@@ -525,11 +526,13 @@ class _Null:
         whole = inference.whole_freedom
         lost = share**2 * (0.5 * error**2 + 1.0 / inference.freedom)
         df = 1.0 / max(lost, 1.0 / whole, 1.0 / KNOWN)
+        scale = self.scale_by(df)
+        largest_scale = self.scale_by(whole)
         values = []
         for k, times in within:
             part = math.sqrt(times) * (self.sampled @ axes[:, :k]) @ axes[:, :k].T
-            pvalue = self.pvalue(part, df)
+            pvalue = self.pvalue(part, scale)
             if most > 1.0:  # at most the p-value with the design effect at its ceiling
-                pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part, whole))
+                pvalue = min(pvalue, self.pvalue(math.sqrt(most) * part, largest_scale))
             values.append(pvalue)
         return float(np.max(values))
