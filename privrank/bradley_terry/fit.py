@@ -36,7 +36,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -316,7 +316,7 @@ def loss_bounds(link: Link) -> LossBounds:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Objective:
     """The convex objective of a fit and its derivatives; parameters as in :func:`fit_ridge`."""
 
@@ -346,6 +346,15 @@ class Objective:
             - self.target
         )
 
+    @cached_property
+    def _sums(self) -> tuple[FloatArray | float, FloatArray]:
+        """Return the numbers of terms in the gradient, and the sums of the slopes' bounds."""
+        edges = len(self.loss.size)
+        single = self.linear.pairs is not None
+        ones = np.ones(edges)
+        terms = self.linear.sizes(ones) if single else float(max(edges, self.linear.size))
+        return terms, self.linear.sizes(self.loss.size)
+
     def rounding(self, b: FloatArray) -> float:
         """Bound the l2 error made in computing the gradient in double precision.
 
@@ -360,12 +369,10 @@ class Objective:
         It moves the slope by the curvature times this error.
         """
         linear = self.linear
-        edges = len(self.loss.size)
-        single = linear.pairs is not None
-        terms = linear.sizes(np.ones(edges)) if single else float(max(edges, linear.size))
-        size = linear.sizes(self.loss.size) + ridge_product(np.abs(self.ridge), np.abs(b))
+        terms, slopes = self._sums
+        size = slopes + ridge_product(np.abs(self.ridge), np.abs(b))
         off = (terms + self.loss.accuracy + 3.0) * (size + np.abs(self.target))
-        if not single:
+        if linear.pairs is None:
             behind = abs(linear.matrix) @ np.abs(b)
             off += linear.size * linear.sizes(self.loss.curvature(linear.predict(b)) * behind)
         return float(UNIT_ROUNDOFF * np.linalg.norm(off))

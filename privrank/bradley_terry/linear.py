@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -33,7 +34,7 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.release.survey import Covariates, Design, PairCounts
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays, readonly_copy
 from privrank.util.solvers import inverse, product, spectrum
 
 Ridge = float | FloatArray
@@ -103,13 +104,18 @@ class LinearPredictor:
             return np.asarray(abs(self.matrix).T @ edges)
         return self._summed(edges, self.pairs, 1.0)
 
+    @cached_property
+    def _runs(self) -> tuple[IntArray, IntArray]:
+        """Return the first items of pairs, which are sorted by them, and where each begins."""
+        assert self.pairs is not None
+        items, starts = np.unique(self.pairs.first, return_index=True)
+        return readonly_copy(items, np.int64), readonly_copy(starts, np.int64)
+
     def _summed(self, edges: FloatArray, pairs: PairCounts, sign: float) -> FloatArray:
         """Return sums of the edges' numbers by first item, and `sign` times by second item."""
         up = np.zeros(self.items)
-        # pairs are sorted by their first item
-        starts = np.searchsorted(pairs.first, np.arange(self.items))
-        some = np.flatnonzero(np.diff(starts, append=len(edges)))
-        up[some] = np.add.reduceat(edges, starts[some])
+        items, starts = self._runs
+        up[items] = np.add.reduceat(edges, starts)
         return np.asarray(up + sign * np.bincount(pairs.second, edges, self.items))
 
     def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray | csr_array:

@@ -136,6 +136,8 @@ def _typed_at_source(frame: Any, column: str) -> bool:
 
 def column_names(view: Frame) -> list[str]:
     """Return the column names."""
+    if isinstance(view, nw.DataFrame):
+        return list(view.columns)  # without the types of the columns
     return list(computed(view.collect_schema).names())
 
 
