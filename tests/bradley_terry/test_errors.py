@@ -269,4 +269,4 @@ def test_one_row_of_item_covariates_is_tested_alike_as_one_of_several(epsilon, r
 def test_a_scale_of_hardly_any_freedom_is_a_number():
     draws = np.random.default_rng(1).normal(size=(9_999, 2))
     null = _Null(4.0, draws, np.zeros_like(draws), np.zeros_like(draws))
-    assert 0.9 < null.pvalue(draws, 0.02) < 1.0
+    assert 0.9 < null.pvalue(draws, null.scale_by(0.02)) < 1.0
