@@ -48,7 +48,7 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, RESIDUAL
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, batches, own_arrays, readonly, readonly_copy
+from privrank.util.arrays import FloatArray, batches, readonly, readonly_copy
 from privrank.util.solvers import find_root, product, quadratic, solve_each, spectrum
 
 MAX_SIMULATED_ITEMS = 50
@@ -190,9 +190,6 @@ class ScoreErrors:
     moments: SecondMoments | None = None
     effect: tuple[float, float] = (0.0, 1.0)
     whole_df: float = np.inf
-
-    def __post_init__(self) -> None:
-        own_arrays(self)
 
     def variances(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sampling variances by row of `weights`, and the variances of their errors."""
@@ -436,7 +433,7 @@ class Inference:
         noise = self.equations.noise_covariance(self.fitted.coefficients, terms)
         return readonly(noise + self.errors.scattered)
 
-    @cached_property
+    @property
     def score_errors(self) -> ScoreErrors | None:
         """Return the errors of the scores at the fit; None if score tests are not used."""
         if self.many:

@@ -76,10 +76,15 @@ def test_vignette_runs_as_a_script(vignette):
     assert process.stderr == ""
 
 
+# Lines of scripts that are longer than all others since their code is at most 79 columns wide.
+LONGER = {"immigration": 211, "leaderboard": 188, "local": 198, "university": 251}
+
+
 def test_vignette_is_a_short_percent_script(vignette):
     text, _ = vignette
     lines = text.splitlines()
-    assert len(lines) <= 255
+    name = next(path.stem for path in SCRIPTS if path.read_text(encoding="utf-8") == text)
+    assert len(lines) <= LONGER.get(name, 175)
     assert lines[0] == "# %% [markdown]" and lines[1].startswith("# # ")
     marks = [line for line in lines if line.startswith("# %%")]
     assert set(marks) == {"# %%", "# %% [markdown]"}
