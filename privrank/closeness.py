@@ -14,6 +14,7 @@ import pandas as pd
 from privrank.encode.encoded import EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.effects import RejectionProbability
+from privrank.hypotheses.noisytables import NoisyTable
 from privrank.hypotheses.nulls import Order
 from privrank.mechanisms.closeness import (
     permuted,
@@ -23,9 +24,11 @@ from privrank.mechanisms.closeness import (
     simulated_groups,
     smoothed_pvalue,
 )
+from privrank.mechanisms.samples import tabulated
 from privrank.plans.declarations import Gaps, Ties
 from privrank.plans.samples import (
     FEWEST,
+    MAX_TABLE,
     MOST,
     RELEASED_STEPS,
     Comparison,
@@ -33,8 +36,9 @@ from privrank.plans.samples import (
     comparison_of,
     plan_comparison,
 )
+from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.published import asz18
-from privrank.release.names import DECISION, PVALUE
+from privrank.release.names import DECISION, DETAILS, PVALUE
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Plan, Sample
 from privrank.results.closeness import ClosenessResult
@@ -43,12 +47,14 @@ from privrank.util import checks
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import find_root
 
-ClosenessMethod = Literal["auto", "tv", "mmd", "kendall", "pairs", "chi-square", "sigmoid"]
+ClosenessMethod = Literal[
+    "auto", "table", "permutation", "tv", "mmd", "kendall", "pairs", "chi-square", "sigmoid"
+]
 Labels = Literal["public", "private"]
 
-_CHOICES = ("auto", "tv", "pairs", "chi-square", "sigmoid")
-_RANKINGS = ("auto", "mmd", "kendall", "pairs")
-_PRIVATE = ("auto", "tv", "mmd", "kendall")
+_CHOICES = ("auto", "table", "permutation", "tv", "pairs", "chi-square", "sigmoid")
+_RANKINGS = ("auto", "permutation", "mmd", "kendall", "pairs")
+_PRIVATE = ("auto", "permutation", "tv", "mmd", "kendall")
 
 
 class ClosenessTest:
@@ -105,9 +111,6 @@ class ClosenessTest:
     statistic and smoothed over the noise. The statistic, its rank among the permuted statistics and
     their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`
     and :mod:`privrank.mechanisms.permutation`; for an effect,
-    :func:`privrank.plans.samples.plan_comparison`.
-    their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`,
-    :mod:`privrank.mechanisms.permutation` and :mod:`privrank.mechanisms.closeness`; for an effect,
     :func:`privrank.plans.samples.plan_comparison`.
 
     **Details.** With `details_epsilon` the totals by group are released as well, with a second part
@@ -429,6 +432,8 @@ def compare(method: str, sample: Sample) -> Comparison:
 
 def _known(sample: Sample) -> tuple[str, ...]:
     known = _CHOICES if sample.kind == "choices" else _RANKINGS
+    if sample.paired or len(sample.items) > MAX_TABLE:
+        known = tuple(name for name in known if name != "table")
     if sample.paired:
         return tuple(name for name in known if name != "sigmoid")
     return tuple(name for name in known if name in _PRIVATE or not sample.private_labels)
@@ -471,6 +476,8 @@ def comparison_rejects(
     Given what the comparison releases, its plan and the public facts. The data, counts by category
     or ranks with one row per unit, come with the generator of all that is random in it.
     """
+    if comparison.form == "table":
+        return partial(_table_rejects, plan, sample, alpha)
     alone = replace(
         plan, parts={name: plan.parts[name] for name in plan.parts.keys() & {DECISION, PVALUE}}
     )
@@ -486,3 +493,19 @@ def comparison_rejects(
         return rejection_probability(statistics, scale, alpha)
 
     return rejects
+
+
+def _table_rejects(
+    plan: Plan,
+    sample: Sample,
+    alpha: float,
+    drawn: tuple[Sequence[IntArray], np.random.Generator],
+    order: Order,
+) -> float:
+    """Return 1 if the test by a noisy table rejects simulated data of all groups, else 0."""
+    groups, rng = drawn
+    noise = plan.parts[f"{DETAILS} 0"].noise
+    assert isinstance(noise, ZeroSumLaplace)
+    counts = np.array([tabulated(part) for part in simulated_groups(groups, sample)._parts])
+    table = NoisyTable(counts + noise.simulate(len(counts), rng), noise)
+    return float(table.pvalue(int(plan.number("permutations"))) <= alpha)

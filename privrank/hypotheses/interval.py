@@ -52,7 +52,7 @@ McDiarmid (1989); Hoeffding (1963), https://doi.org/10.1080/01621459.1963.105008
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -411,7 +411,7 @@ def _unbiased(mean: float, null_mean: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """A difference of the mean scores of two sets of groups.
+    """A difference of the mean scores of two sets of groups, or the mean score of one set.
 
     Parameters
     ----------
@@ -420,13 +420,14 @@ class Contrast:
     """
 
     first: tuple[int, ...]
-    second: tuple[int, ...]
+    second: tuple[int, ...] = ()
 
     def weights(self, sizes: FloatArray) -> FloatArray:
         """Return the weight of each group's total."""
         weights = np.zeros(len(sizes))
         for groups, sign in ((self.first, 1.0), (self.second, -1.0)):
-            weights[list(groups)] = sign / sizes[list(groups)].sum()
+            if groups:
+                weights[list(groups)] = sign / sizes[list(groups)].sum()
         return weights
 
 
@@ -445,6 +446,7 @@ def half_widths(
     distribution: DetailDistribution,
     step: float,
     alpha: float,
+    compared: Sequence[Contrast],
 ) -> FloatArray:
     """Return half widths of simultaneous intervals for the differences of mean scores.
 
@@ -460,11 +462,13 @@ def half_widths(
         Size of a lattice step of the noise in scores.
     alpha : float
         Probability that at least one interval fails to cover; all intervals share it evenly.
+    compared : sequence of Contrast
+        The C comparisons of groups (:func:`contrasts`), or single groups.
 
     Returns
     -------
     ndarray of float64, shape (C, k)
-        By comparison, in the order of `contrasts`, and item.
+        By comparison and item.
 
     Notes
     -----
@@ -485,7 +489,7 @@ def half_widths(
     Given the sizes, the mean over several groups has the variance
     sum n_g^2 (v_g / n_g) / (sum n_g)^2.
     """
-    weights = [contrast.weights(sizes) for contrast in contrasts(len(sizes))]
+    weights = [contrast.weights(sizes) for contrast in compared]
     level = alpha / (len(weights) * totals.shape[1])
     z = -float(ndtri(0.5 * level))
     # the share is known up to twice the deviation of the noise; p (1 - p) is largest at the value

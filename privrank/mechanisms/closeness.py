@@ -214,11 +214,13 @@ def release_comparison(
         early = draw_permutation(len(sample.items), rng) if sample.private_labels else None
         parts = [one_row_each(part, rng, apart=sample.paired) for part in encoded._parts]
         data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
-        statistics = permuted(data, comparison, plan, public, rng)
-        name = PVALUE if comparison.decision is None else DECISION
-        values = {name: np.array([_outcome(comparison, plan, statistics[:, 0], rng)])}
-        if STATISTIC in plan.parts:
-            values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
+        values: dict[str, IntArray] = {}
+        if comparison.form != "table":
+            statistics = permuted(data, comparison, plan, public, rng)
+            name = PVALUE if comparison.decision is None else DECISION
+            values[name] = np.array([_outcome(comparison, plan, statistics[:, 0], rng)])
+            if STATISTIC in plan.parts:
+                values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
         # the totals by group with the noise that was planned for them, if any were
         for number, part in enumerate(data._parts):
             if (detail := f"{DETAILS} {number}") in plan.parts:

@@ -298,13 +298,15 @@ class Comparison:
         Name in summaries.
     statistic : {"tv", "chi-square", "mallows", "kendall"}
         Total variation distance, chi-square, or a kernel distance between rankings.
-    form : {"pairs", "sum", "groups", "cells"}
+    form : {"pairs", "sum", "groups", "cells", "table"}
         How the samples are combined. ``"pairs"``: the largest distance between two samples.
         ``"sum"``: the sum of the distances of each sample from all. ``"groups"``: the larger of
         this sum and of the largest distance of a single sample. ``"cells"``, for choices: the
         larger of that, minus its expectation given the pooled counts, and of the largest cell.
+        ``"table"``, for choices: no statistic, but the table of noisy counts itself is released.
     sensitivity : float
-        Largest change if one unit is replaced, for every permutation of the labels.
+        Largest change if one unit is replaced, for every permutation of the labels; of a table, in
+        the l1 norm.
     blind_to : tuple of Blindness
         See :class:`Statistic`.
     consistent : str or None
@@ -321,7 +323,7 @@ class Comparison:
 
     name: str
     statistic: Literal["tv", "chi-square", "mallows", "kendall"]
-    form: Literal["pairs", "sum", "groups", "cells"]
+    form: Literal["pairs", "sum", "groups", "cells", "table"]
     sensitivity: float
     blind_to: tuple[Blindness, ...]
     consistent: str | None
@@ -409,6 +411,9 @@ def comparison_of(method: str, sample: Sample) -> Comparison:
     For the same respondents the null hypothesis is that their two answers are exchangeable, which
     can be wrong where both samples have one distribution.
     """
+    if method == "table":
+        proof = "privrank.hypotheses.noisytables"
+        return Comparison("table of counts", "tv", "table", float(_l1(sample)), (), proof)
     if method in ("chi-square", "sigmoid"):
         two = len(sample.groups) == 2
         sensitivity = chi_square_sensitivity(np.array(sample.sizes))
@@ -525,7 +530,8 @@ def _distance(method: str, sample: Sample) -> Comparison:
         effect = sensitivity
     # two groups have one distance, which is the test and the effect at once; of many categories
     # "auto" adds single cells, which total variation averages out
-    if method == "pairs" or (two and not (method == "auto" and statistic == "tv" and many)):
+    broad = method in ("auto", "permutation")
+    if method == "pairs" or (two and not (broad and statistic == "tv" and many)):
         name = DISTANCES[statistic] if two else f"largest {DISTANCES[statistic]}"
         blind = _unseen(statistic, "pairs", sample)
         known = statistic == "tv" or (statistic == "mallows" and len(sample.items) <= MAX_TABULATED)
@@ -573,6 +579,9 @@ EFFECT_GRID = 1024
 ONE_NUMBER = EFFECT_GRID + 2
 """How far one unit moves each number of an effect, in lattice steps."""
 
+MAX_TABLE = 200
+"""Categories up to which a table of counts can be released: its noise is drawn by rejection."""
+
 FEWEST = 19
 MOST = 100_000
 """Re-labellings that a test may have."""
@@ -582,6 +591,11 @@ def _beside(
     comparison: Comparison, sample: Sample, epsilon: float, effect: object, details: object
 ) -> dict[str, float | None]:
     """Return what an effect and totals by group may spend; refuse them where there are none."""
+    if comparison.form == "table" and not (effect is None and details is None):
+        raise ValueError(
+            "effect_epsilon= and details_epsilon= are for method='permutation'. The table of "
+            "counts has the distance and all differences at no further cost: leave both out."
+        )
     apart = not (sample.private_labels or sample.paired)
     beside = {
         STATISTIC: check_extra("effect_epsilon", effect, epsilon),
@@ -637,6 +651,27 @@ def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
             parts.append(PartPlan(body, fine, epsilon, 1.0 / fine))
     least = min(parts, key=_variance)
     return {f"{DETAILS} {number}": least for number in range(len(sample.groups))}
+
+
+def plan_table(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
+    """Calibrate the noise of a table of counts by group and category, from public numbers.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace one row, or one respondent with all their rows, in
+    their group; membership of groups, and so their sizes, are public. One row of each respondent is
+    taken by an independent secret draw (:func:`privrank.plans.samples.plan_sample`). A replaced
+    unit lowers one count of its own group by 1 and raises another by 1: the row moves by
+    d = e_y - e_x, which sums to 0 and has l1 norm 2. This is attained. The noise z of a row sums to
+    0 and has P(z) proportional to exp(-epsilon |z|_1 / 2), so the ratio of the probabilities of a
+    row is at most exp(epsilon) (:class:`privrank.privacy.knorm.ZeroSumLaplace`). The other rows do
+    not change and have noise of their own, so epsilon is spent once for all groups (parallel
+    composition). The row sums are the public sizes. Everything else, the p-value included, is
+    computed from the noisy table and public numbers.
+    """
+    noise = ZeroSumLaplace.calibrate(len(sample.items), _l1(sample), epsilon)
+    part = PartPlan(noise, _l1(sample), epsilon)
+    return {f"{DETAILS} {number}": part for number in range(len(sample.groups))}
 
 
 def _l1(sample: Sample) -> int:
@@ -712,9 +747,19 @@ def plan_comparison(
     """
     beside = _beside(comparison, sample, epsilon, effect_epsilon, details_epsilon)
     total, shares = budget_shares(epsilon, delta, beside)
+    if sample.nobs >= LARGEST_DEAL:
+        raise ValueError(
+            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {sample.nobs:,}: "
+            f"compare a random sample of them."
+        )
+    settings: dict[str, Setting] = {
+        "permutations": float(permutations),
+        "scale": _scale(comparison, shares[TEST]),
+    }
+    if comparison.form == "table":
+        parts = plan_table(sample, shares[TEST])
+        return Plan("ClosenessTest", comparison.name, method, total, delta, parts, settings)
     parts = {PVALUE: PartPlan(QUIET, 1, shares[TEST], 1.0 / RELEASED_STEPS)}
-    scale = _scale(comparison, shares[TEST])
-    settings: dict[str, Setting] = {"permutations": float(permutations), "scale": scale}
     if comparison.decision is not None:
         parts = {DECISION: PartPlan(QUIET, 1, shares[TEST])}
         settings["level"] = alpha
@@ -733,30 +778,29 @@ def plan_comparison(
             f"most {LARGEST_GRAM:,} in all, and these are {rankings:,}: test a random sample of "
             f"the respondents."
         )
-    if sample.nobs >= LARGEST_DEAL:
-        raise ValueError(
-            f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {sample.nobs:,}: "
-            f"compare a random sample of them."
-        )
     return Plan("ClosenessTest", comparison.name, method, total, delta, parts, settings)
 
 
 def _scale(comparison: Comparison, epsilon: float) -> float:
-    """Return the scale of the noise that is smoothed over; a bit is drawn without."""
-    return smoothing_scale(comparison.sensitivity, epsilon) if comparison.decision is None else 0.0
+    """Return the scale of the noise that is smoothed over; a bit and a table have none."""
+    without = comparison.form == "table" or comparison.decision is not None
+    return 0.0 if without else smoothing_scale(comparison.sensitivity, epsilon)
 
 
 def check_scale(release: Release, comparison: Comparison) -> None:
     """Refuse an archived release whose noise does not belong to its statistic."""
     plan = release.plan
-    epsilon = plan.parts[PVALUE if comparison.decision is None else DECISION].epsilon
-    effect = plan.parts.get(STATISTIC)
-    if not (
-        math.isclose(plan.number("scale"), _scale(comparison, epsilon), rel_tol=1e-6)
-        and FEWEST <= plan.number("permutations") <= MOST
-        and plan.number("permutations").is_integer()
-        and (effect is None or _effect_plan(comparison, effect.epsilon).step == effect.step)
-    ):
+    draws = plan.number("permutations")
+    right = FEWEST <= draws <= MOST and draws.is_integer()
+    if comparison.form == "table":
+        spent = budget_shares(plan.epsilon, plan.delta, {})[1][TEST]
+        right &= plan.parts == plan_table(release.sample, spent)
+    else:
+        epsilon = plan.parts[PVALUE if comparison.decision is None else DECISION].epsilon
+        right &= math.isclose(plan.number("scale"), _scale(comparison, epsilon), rel_tol=1e-6)
+    if effect := plan.parts.get(STATISTIC):
+        right &= _effect_plan(comparison, effect.epsilon).step == effect.step
+    if not right:
         raise ValueError("release must have the noise of its statistic.")
 
 

@@ -466,5 +466,15 @@ class ZeroSumLaplace:
             if len(hits):
                 return clipped_sum(values, np.append(first[hits[0]], last[hits[0]]))
 
+    def simulate(self, draws: int, rng: np.random.Generator) -> IntArray:
+        """Return noise alone from a Generator, shape (draws, m), for calibration."""
+        kept = np.zeros((draws if self.scale == 0 else 0, self.items), dtype=np.int64)
+        while len(kept) < draws:
+            first = DiscreteLaplace(self.scale).simulate((2 * draws, self.items - 1), rng)
+            last = -first.sum(axis=1)
+            keep = rng.random(len(last)) < np.exp(-np.abs(last) / self.scale)
+            kept = np.concatenate((kept, np.column_stack((first, last))[keep]))
+        return kept[:draws]
+
 
 NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -16,12 +16,18 @@ from privrank.hypotheses.effects import (
     check_power,
     detectable_between,
 )
-from privrank.hypotheses.interval import THRESHOLD_LEVEL, contrasts, half_widths, zero_rule
+from privrank.hypotheses.interval import (
+    THRESHOLD_LEVEL,
+    Contrast,
+    contrasts,
+    half_widths,
+    zero_rule,
+)
+from privrank.hypotheses.noisytables import NoisyTable
 from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.release import Release
 from privrank.release.survey import Plan, Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
@@ -33,12 +39,15 @@ from privrank.results.testnotes import (
     power_notes,
     verdict,
 )
-from privrank.util.arrays import immutable
+from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_count
 
 Simulation = Callable[[Comparison, Plan, Sample, float], RejectionProbability]
 
 _REST = "the others"
+
+# Upper end of the interval of a distance that contains no positive distance.
+_LEAST = 0.0005
 
 # Maximum number of clear differences that a summary lists.
 _MAX_WORDS = 4
@@ -124,8 +133,21 @@ class ClosenessResult(Result):
         >>> round(result.pvalue, 4)
         0.005
         """
+        if self.asked.form == "table":
+            return self._ranked()
         part = self.release.parts.get(PVALUE)
         return None if part is None else float(part.values[0] * part.step)
+
+    @cached_result
+    def _ranked(self) -> float:
+        return self._noisy_table().pvalue(int(self.release.plan.number("permutations")))
+
+    def _noisy_table(self) -> NoisyTable:
+        """Return the released table of counts by group and category."""
+        parts = [self.release.parts[f"{DETAILS} {g}"] for g in range(len(self.groups))]
+        noise = parts[0].distribution
+        assert isinstance(noise, ZeroSumLaplace)
+        return NoisyTable(np.array([part.values for part in parts]), noise)
 
     @property
     def reject(self) -> bool:
@@ -139,6 +161,13 @@ class ClosenessResult(Result):
         if self.pvalue is not None:
             return self.pvalue <= self.alpha
         return bool(self.release.parts[DECISION].values[0])
+
+    @property
+    def _has_distance(self) -> bool:
+        """Whether the release has a distance of two groups with an interval."""
+        if self.asked.form == "table":
+            return len(self.groups) == 2
+        return STATISTIC in self.release.parts and self.asked.distance is not None
 
     @property
     def _numbers_released(self) -> tuple[float, float | None]:
@@ -166,6 +195,8 @@ class ClosenessResult(Result):
         >>> round(result.effect, 2)
         0.34
         """
+        if self.asked.form == "table":
+            return self._noisy_table().distance if self._has_distance else None
         return max(self._numbers_released[0], 0.0) if STATISTIC in self.release.parts else None
 
     @property
@@ -214,6 +245,10 @@ class ClosenessResult(Result):
         >>> round(low, 2), round(high, 2)
         (0.18, 0.47)
         """
+        level = self._level(alpha)
+        if self.asked.form == "table" and self._has_distance:
+            rejected = (self.pvalue or 0.0) <= level
+            return zero_rule(self._distance_ends(level), rejected=rejected, step=_LEAST)
         noisy, second = self._numbers_released
         part = self.release.parts[STATISTIC]
         distance = self.asked.distance
@@ -221,7 +256,6 @@ class ClosenessResult(Result):
             raise ValueError(
                 "chi-square estimates no distance, so it has no interval: use method='tv'."
             )
-        level = self._level(alpha)
         assert self.pvalue is not None  # no distance is released with a bit
         # the second number bounds the contribution of sampling, at a level of its own
         if level < float(self.release.plan.settings.get(THRESHOLD_LEVEL, 0.0)):
@@ -232,6 +266,10 @@ class ClosenessResult(Result):
         if distance.exact:
             return zero_rule(interval, rejected=self.pvalue <= level, step=part.step)
         return interval[0], max(interval)
+
+    @cached_result
+    def _distance_ends(self, level: float) -> tuple[float, float]:
+        return self._noisy_table().distance_ends(level)
 
     def detectable_effect(self, power: float = 0.9, *, replicates: int = 200) -> DetectableEffect:
         """Return the smallest difference that this design detects, by simulation.
@@ -301,7 +339,8 @@ class ClosenessResult(Result):
         -----
         **Statistic.** The probability that any interval fails to cover is at most alpha, whether or
         not the test rejects. Clear differences may therefore be reported with or without a
-        rejection (:func:`privrank.hypotheses.interval.half_widths`).
+        rejection (:func:`privrank.hypotheses.interval.half_widths`). If test and differences are
+        computed from one table of counts, a difference is called clear only if the test rejects.
 
         Examples
         --------
@@ -314,33 +353,90 @@ class ClosenessResult(Result):
             raise ValueError(
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
-        sample = self.release.sample
-        items = list(sample.items)
-        # differences are of shares for choices and of mean ranks for rankings
+        level = self._level(alpha)
+        compared = contrasts(len(self.groups))
+        low, difference, high = self._means(compared, level)
         # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
+        sample = self.release.sample
         largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
-        parts = [self.release.parts[f"{DETAILS} {number}"] for number in range(len(sample.groups))]
+        names = list(self.groups.index)
+        others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
+        clear = (low > 0) | (high < 0)
+        if self.asked.form == "table":
+            clear &= (self.pvalue or 0.0) <= level
+        return pd.DataFrame(
+            {
+                "item": list(sample.items) * len(compared),
+                "group": np.repeat([names[c.first[0]] for c in compared], len(sample.items)),
+                "other": np.repeat(others, len(sample.items)),
+                "difference": largest * difference.ravel(),
+                "lower": largest * low.ravel(),
+                "upper": largest * high.ravel(),
+                "clear": clear.ravel(),
+            }
+        )
+
+    def _means(self, compared: Sequence[Contrast], level: float) -> FloatArray:
+        """Return lower ends, estimates and upper ends of mean scores by contrast and item."""
+        sample = self.release.sample
+        parts = [self.release.parts[f"{DETAILS} {g}"] for g in range(len(sample.groups))]
         distribution = parts[0].distribution
-        step = parts[0].step / largest
+        step = parts[0].step
+        if sample.kind == "rankings":
+            step /= len(sample.items) - 1.0
         assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
         totals = np.array([part.values for part in parts]) * step
         sizes = np.array(sample.sizes, dtype=np.float64)
-        compared = contrasts(len(sizes))
-        difference = np.array([contrast.weights(sizes) @ totals for contrast in compared])
-        # differences of mean scores are between -1 and 1, so limits are clipped
-        widths = half_widths(totals, sizes, distribution, step, self._level(alpha))
-        low, high = (np.clip(difference + side, -1.0, 1.0) for side in (-widths, widths))
-        names = [name for name, _ in sample.groups]
-        others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
+        mean = np.array([contrast.weights(sizes) @ totals for contrast in compared])
+        width = half_widths(totals, sizes, distribution, step, level, compared)
+        # mean scores are between 0 and 1, and their differences between -1 and 1
+        least = [[-1.0 if contrast.second else 0.0] for contrast in compared]
+        return np.clip([mean - width, mean, mean + width], least, 1.0)
+
+    def shares(self, alpha: float | None = None) -> pd.DataFrame:
+        """Return the shares of the categories by group, with simultaneous intervals.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            One minus the simultaneous confidence level; by default the level of the test.
+
+        Returns
+        -------
+        DataFrame
+            One row for each group and category. The columns are ``group``, ``item``, ``share``
+            (noisy count divided by the size of the group, cut to 0 to 1), ``lower`` and ``upper``.
+
+        Raises
+        ------
+        ValueError
+            If no table of counts was released.
+
+        Examples
+        --------
+        >>> result.shares().round(2)
+           group  item  share  lower  upper
+        0  north   tea   0.66   0.57   0.74
+        1  north  milk   0.34   0.26   0.43
+        2  south   tea   0.34   0.24   0.45
+        3  south  milk   0.66   0.55   0.76
+        """
+        sample = self.release.sample
+        if sample.kind == "rankings" or f"{DETAILS} 0" not in self.release.parts:
+            raise ValueError(
+                "no shares were released: fit choices with method='table' or details_epsilon=..."
+            )
+        names = list(self.groups.index)
+        low, share, high = self._means(
+            [Contrast((g,)) for g in range(len(names))], self._level(alpha)
+        )
         return pd.DataFrame(
             {
-                "item": items * len(compared),
-                "group": np.repeat([names[contrast.first[0]] for contrast in compared], len(items)),
-                "other": np.repeat(others, len(items)),
-                "difference": largest * np.clip(difference, -1.0, 1.0).ravel(),
-                "lower": largest * low.ravel(),
-                "upper": largest * high.ravel(),
-                "clear": ((low > 0) | (high < 0)).ravel(),
+                "group": np.repeat(names, len(sample.items)),
+                "item": list(sample.items) * len(names),
+                "share": share.ravel(),
+                "lower": low.ravel(),
+                "upper": high.ravel(),
             }
         )
 
@@ -375,8 +471,7 @@ class ClosenessResult(Result):
         test
         ClosenessTest, total variation distance   0.005    True    0.34      2
         """
-        known = STATISTIC in self.release.parts and self.asked.distance is not None
-        low, high = self.conf_int() if known else (None, None)
+        low, high = self.conf_int() if self._has_distance else (None, None)
         details = self._details()
         return self._row(
             f"ClosenessTest, {self.asked.name}",
@@ -396,55 +491,96 @@ class ClosenessResult(Result):
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
+        frame = self.to_frame().dropna(axis="columns").assign(pvalue=self.pvalue)
+        frame = frame.set_axis([self.asked.name])
+        columns = {
+            "pvalue": tables.Column("p-value", tables.pvalue_cell),
+            "reject": DECISIONS,
+            "effect": tables.Column("effect", "{:z.4f}".format),
+            "corrected": tables.Column("corrected", "{:z.4f}".format),
+            **tables.interval_columns(
+                self.alpha, lambda value: ">0" if 0 < value < 5e-5 else f"{value:.4f}"
+            ),
+        }
+        facts: list[tuple[str, str]] = []
+        if self.asked.form == "table":
+            attainable = self.alpha * (permutations + 1.0) >= 3.0
+            facts = self._facts(frame, columns)
+            frame, columns = self._shares_by_group()
         return tables.laid_out(
-            self.to_frame()
-            .dropna(axis="columns")
-            .assign(pvalue=self.pvalue)
-            .set_axis([self.asked.name]),
-            {
-                "pvalue": tables.Column("p-value", tables.pvalue_cell),
-                "reject": DECISIONS,
-                "effect": tables.Column("effect", "{:z.4f}".format),
-                "corrected": tables.Column("corrected", "{:z.4f}".format),
-                **tables.interval_columns(
-                    self.alpha, lambda value: ">0" if 0 < value < 5e-5 else f"{value:.4f}"
-                ),
-            },
+            frame,
+            columns,
             title=guarantee.title("Test of Closeness", release),
             header=guarantee.header(
                 release,
                 ("Groups:", str(len(sample.groups))),
-                ("Permutations:", f"{permutations:,.0f}"),
+                ("Null tables:" if facts else "Permutations:", f"{permutations:,.0f}"),
                 (
                     "Significance level:",
                     "none stated" if self.pvalue is None else f"{self.alpha:g}",
                 ),
+                *facts,
                 noise=self._noise(details),
                 details=details,
             ),
             notes=tables.Notes(
                 estimates=[
                     *self._effect_notes(),
-                    *_detail_notes(release, self._details(), self.alpha),
+                    *_detail_notes(self),
                 ],
                 tests=[
                     *_hypotheses_of(sample),
                     *self._verdict(),
                     *power_notes(self.asked, sample, attainable),
                     *said("completed groups", sample.completed),
+                    *said("null tables", self.asked.form == "table"),
                 ],
                 assumptions=assumed(guarantee.assumptions(release)),
                 privacy=[
                     *guarantee.sample_privacy(release),
-                    *said("idealised step", self.pvalue is not None and release.source != "none"),
+                    *said("idealised step", PVALUE in release.parts and release.source != "none"),
                 ],
             ),
             cautions=self._cautions(),
         )
 
+    def _facts(
+        self, frame: pd.DataFrame, columns: dict[str, tables.Column]
+    ) -> list[tuple[str, str]]:
+        """Return the numbers of the test for the header of a table of shares."""
+        row = frame.iloc[0]
+        facts = [
+            ("P-value:", columns["pvalue"].printed(row["pvalue"])),
+            ("Decision:", columns["reject"].printed(row["reject"])),
+        ]
+        if self._has_distance:
+            within = interval_text(row["lower"], row["upper"])
+            facts.append(("Distance:", f"{row['effect']:.3f} {within}"))
+        return facts
+
+    def _shares_by_group(self) -> tuple[pd.DataFrame, dict[str, tables.Column]]:
+        """Return percentages by group, and the difference of two groups with its interval."""
+        shares = self.shares().pivot(index="item", columns="group", values="share")
+        items = list(self.release.sample.items)
+        frame = 100.0 * shares.loc[items, list(self.groups.index)]
+        columns = {name: tables.Column(f"{name} %", "{:z.1f}".format) for name in frame}
+        if len(self.groups) == 2:
+            more = self.details().set_index("item")[["difference", "lower", "upper"]]
+            frame = frame.join(100.0 * more.rename(columns=" {}".format))
+            columns[" difference"] = tables.Column("difference", "{:z.1f}".format)
+            limits = tables.interval_columns(self.alpha, "{:z.1f}".format)
+            columns |= {f" {name}": column for name, column in limits.items()}
+        return frame, columns
+
     def _noise(self, details: bool) -> guarantee.NoiseWords:
         if self.asked.decision is not None:
             return guarantee.NoiseWords("random bit", "", "none (one bit)")
+        if self.asked.form == "table":
+            return guarantee.NoiseWords(
+                "zero-sum Laplace noise",
+                self.asked.name if details else "",
+                f"{self._noisy_table().noise.scale:.4g} (sensitivity {self.asked.sensitivity:.4g})",
+            )
         named = "p-value" if self.release.source == "none" else "smoothed p-value"
         return guarantee.NoiseWords(
             "Laplace noise",
@@ -462,6 +598,8 @@ class ClosenessResult(Result):
 
     def _effect_notes(self) -> list[str]:
         """Return notes on the released effect and its interval."""
+        if self.asked.form == "table":
+            return said("distance of shares", self._has_distance, level=percent(1.0 - self.alpha))
         part = self.release.parts.get(STATISTIC)
         if part is None:
             return []
@@ -543,20 +681,23 @@ def _hypotheses_of(sample: Sample) -> list[str]:
     ]
 
 
-def _detail_notes(release: Release, frame: pd.DataFrame | None, alpha: float) -> list[str]:
+def _detail_notes(result: ClosenessResult) -> list[str]:
     """Return notes with the clearest differences and the number of clear ones."""
+    frame = result._details()
     if frame is None:
         return []
+    release = result.release
     clear = frame[frame["clear"]]
     stated = clear_words(release.sample, clear, _MAX_WORDS)
     left = len(clear) - len(stated)
+    key = "differences" if release.source == "none" else "differences, released"
     return [
         *said(
-            "differences" if release.source == "none" else "differences, released",
+            "shares by group" if result.asked.form == "table" else key,
             measure="mean ranks" if release.sample.kind == "rankings" else "shares",
             epsilon=release.parts[f"{DETAILS} 0"].epsilon,
             count=len(frame),
-            level=percent(1.0 - alpha),
+            level=percent(1.0 - result.alpha),
         ),
         *said("no clear difference", clear.empty),
         *(f"{statement}." for statement in stated),
