@@ -53,8 +53,8 @@ ClosenessMethod = Literal[
 Labels = Literal["public", "private"]
 
 _CHOICES = ("auto", "table", "permutation", "tv", "pairs", "chi-square", "sigmoid")
-_RANKINGS = ("auto", "permutation", "mmd", "kendall", "pairs")
-_PRIVATE = ("auto", "permutation", "tv", "mmd", "kendall")
+_RANKINGS = ("auto", "mmd", "kendall", "pairs")
+_PRIVATE = ("auto", "tv", "mmd", "kendall")
 
 
 class ClosenessTest:
@@ -431,12 +431,15 @@ def compare(method: str, sample: Sample) -> Comparison:
 
 
 def _known(sample: Sample) -> tuple[str, ...]:
+    left_out = {"sigmoid", "table"} if sample.paired else set()
+    if len(sample.items) > MAX_TABLE:
+        left_out = left_out | {"table"}
     known = _CHOICES if sample.kind == "choices" else _RANKINGS
-    if sample.paired or len(sample.items) > MAX_TABLE:
-        known = tuple(name for name in known if name != "table")
-    if sample.paired:
-        return tuple(name for name in known if name != "sigmoid")
-    return tuple(name for name in known if name in _PRIVATE or not sample.private_labels)
+    return tuple(
+        name
+        for name in known
+        if name not in left_out and (name in _PRIVATE or not sample.private_labels)
+    )
 
 
 def rejection_probability(statistics: FloatArray, scale: float, alpha: float) -> float:

@@ -28,6 +28,10 @@ they are and once less one standard deviation sqrt(G v) of their noise. The larg
 p-values is reported. Without noise both use C itself, and the test is an exact permutation test.
 With noise the level is measured: `docs/validation/closeness_tables.md`.
 
+**Public draws.** The generator of null tables is seeded by the released table. So the p-value is a
+function of the release, and two fits have different null tables: the level does not depend on a
+single set of them.
+
 **Consistency.** Let the categories, the number of groups, epsilon and the number B of null tables
 be fixed, and let all groups grow in proportion. If two groups differ, the shares of the groups
 converge to different limits and those of the null tables to equal ones, because the noise of a
@@ -48,7 +52,7 @@ variation distance of their distributions and s = 1/n_1 + 1/n_2.
   end is T minus the 1 - alpha / 2 quantile of this norm, simulated from multinomial samples of the
   noisy shares and noise.
 
-Quantiles are of 9,999 public draws. :func:`privrank.hypotheses.interval.zero_rule` then makes the
+Quantiles are of 9,999 draws. :func:`privrank.hypotheses.interval.zero_rule` then makes the
 interval agree with the test.
 """
 
@@ -59,12 +63,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrank.hypotheses.nulls import FULL, public_generator
+from privrank.hypotheses.nulls import FULL, dealt_tables, public_generator, table_key
 from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.util.arrays import AnyArray, FloatArray, IntArray
 
 _DIGITS = 9
 """Digits to which statistics are compared: equal tables then have equal statistics."""
+
+_TINY = 1e-9
+"""Divisor in place of a standard error of 0, where all differences are 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,10 @@ class NoisyTable:
     counts: IntArray
     noise: ZeroSumLaplace
 
+    def _generator(self, name: str) -> np.random.Generator:
+        """Return a generator seeded by the released table, so its draws are public."""
+        return public_generator(name, *self.counts.shape, table_key(self.counts.ravel().tolist()))
+
     @property
     def sizes(self) -> IntArray:
         """Sizes of the groups."""
@@ -96,13 +107,15 @@ class NoisyTable:
         """Return the p-value of equal distributions, from `draws` null tables at each margin."""
         groups, k = self.counts.shape
         spread = math.sqrt(groups * self.noise.variance)
-        rng = public_generator("closeness of tables", *self.sizes.tolist(), k)
+        rng = self._generator("closeness of tables")
         margins = [pooled_counts(self.counts, less) for less in dict.fromkeys((0.0, spread))]
-        return max(self._ranked(null_tables(margin, self, draws, rng)) for margin in margins)
-
-    def _ranked(self, null: IntArray) -> float:
-        tables = np.concatenate((self.counts[None], null))
-        return rank_pvalue(table_statistics(tables, self.noise.variance))
+        pvalues = []
+        for margin in margins:
+            noise = self.noise.simulate(draws * groups, rng).reshape(draws, groups, k)
+            null = dealt_tables(self.sizes, margin, draws, rng) + noise
+            tables = np.concatenate((self.counts[None], null))
+            pvalues.append(rank_pvalue(table_statistics(tables, self.noise.variance)))
+        return max(pvalues)
 
     @property
     def distance(self) -> float:
@@ -115,7 +128,7 @@ class NoisyTable:
         They cover every positive distance.
         """
         k = self.counts.shape[1]
-        rng = public_generator("distance of tables", *self.sizes.tolist(), k)
+        rng = self._generator("distance of tables")
         shares = np.clip(self.shares, 0.0, None)
         shares /= shares.sum(axis=1, keepdims=True)
         half = np.zeros(FULL)
@@ -143,31 +156,7 @@ def pooled_counts(counts: IntArray, less: float) -> IntArray:
     # the largest remainders are rounded up; equal ones in the order of the categories
     most = np.argsort(np.round(whole - scaled, _DIGITS), kind="stable")
     whole[most[: total - int(whole.sum())]] += 1
-    return whole.astype(np.int64)
-
-
-def null_tables(
-    pooled: IntArray, table: NoisyTable, draws: int, rng: np.random.Generator
-) -> IntArray:
-    """Return noisy tables of groups with one distribution, given pooled counts.
-
-    Shape (draws, G, k).
-    """
-    groups, k = table.counts.shape
-    tables = table.noise.simulate(draws * groups, rng).reshape(draws, groups, k)
-    left = np.tile(pooled, (draws, 1))
-    for group, size in enumerate(table.sizes[:-1]):
-        rest = np.full(draws, size)
-        for cell in range(k - 1):
-            others = left[:, cell + 1 :].sum(axis=1)
-            drawn = rng.hypergeometric(left[:, cell], others, rest)
-            tables[:, group, cell] += drawn
-            left[:, cell] -= drawn
-            rest -= drawn
-        tables[:, group, -1] += rest
-        left[:, -1] -= rest
-    tables[:, -1] += left
-    return tables
+    return np.asarray(whole, dtype=np.int64)
 
 
 def table_statistics(tables: AnyArray, variance: float) -> FloatArray:
@@ -177,7 +166,6 @@ def table_statistics(tables: AnyArray, variance: float) -> FloatArray:
     """
     sizes = tables[0].sum(axis=1).astype(np.float64)
     total = sizes.sum()
-    rest = total - sizes
     pooled = tables.sum(axis=1, keepdims=True)
     # 1: likelihood ratio
     positive = np.maximum(tables, 0.5)
@@ -185,20 +173,18 @@ def table_statistics(tables: AnyArray, variance: float) -> FloatArray:
     columns = positive.sum(axis=1, keepdims=True)
     expected = rows * columns / rows.sum(axis=1, keepdims=True)
     ratio = 2.0 * (positive * np.log(positive / expected)).sum(axis=(1, 2))
-    # 2: largest share, in standard errors; two groups differ by one number
+    # 2: largest share, in standard errors
     p = np.maximum(pooled, 0.5)
     p = p / p.sum(axis=2, keepdims=True)
-    compared = slice(1) if len(sizes) == 2 else slice(None)
-    own = sizes[compared, None]
-    others = rest[compared, None]
+    own = sizes[:, None]
+    others = total - own
     noise = variance * (1.0 / own**2 + (len(sizes) - 1) / others**2)
     spread = np.sqrt(p * (1.0 - p) * (1.0 / own + 1.0 / others) + noise)
-    difference = np.abs(tables[:, compared] / own - (pooled - tables[:, compared]) / others)
-    largest = np.divide(difference, spread, out=np.zeros(spread.shape), where=spread > 0)
+    difference = np.abs(tables / own - (pooled - tables) / others)
+    largest = difference / np.maximum(spread, _TINY)
     # 3: sum of deviations, standardised over all tables
-    sums = np.abs(tables - sizes[:, None] / total * pooled).sum(axis=2)
-    scale = sums.std(axis=0)
-    sums = np.divide(sums - sums.mean(axis=0), scale, out=np.zeros(sums.shape), where=scale > 1e-9)
+    sums = np.abs(tables - own / total * pooled).sum(axis=2)
+    sums = (sums - sums.mean(axis=0)) / np.maximum(sums.std(axis=0), _TINY)
     return np.stack((ratio, largest.max(axis=(1, 2)), sums.max(axis=1)), axis=1)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
 from privrank.privacy.noise import DiscreteLaplace
@@ -120,6 +121,32 @@ def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
 
     words = rng.integers(0, 2**32, (n, m), dtype=np.uint32)
     return kernels.shuffles(words)[0].astype(np.int64) + 1
+
+
+def dealt_tables(
+    sizes: IntArray, pooled: IntArray, draws: int, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """Return independent tables with given row and column sums, shape (draws, G, k).
+
+    All assignments of the units to the groups are equally likely. The numbers of units of a kind in
+    group 1, of the remaining ones in group 2, and so on, are hypergeometric, given the places that
+    are left.
+    """
+    tables = np.zeros((len(sizes), len(pooled), draws), dtype=np.int32)
+    # all tables at once, kind after kind: `room` is what each group still takes
+    room = np.repeat(sizes[:, None], draws, axis=1)
+    for kind, number in enumerate(pooled.tolist()):
+        left = np.full(draws, number)
+        behind = room.sum(axis=0)
+        for group in range(len(sizes) - 1):
+            behind -= room[group]
+            got = rng.hypergeometric(room[group], behind, left)
+            tables[group, kind] = got
+            room[group] -= got
+            left -= got
+        tables[-1, kind] = left
+        room[-1] -= left
+    return np.ascontiguousarray(tables.transpose(2, 0, 1))
 
 
 def null_draws(

@@ -86,7 +86,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from privrank.hypotheses.nulls import public_generator, uniform_rankings
+from privrank.hypotheses.nulls import dealt_tables, public_generator, uniform_rankings
 from privrank.plans.samples import MAX_FEATURED, MAX_MATRIX, RankKernel
 from privrank.privacy.draws import LARGEST_SHUFFLE, draw_shuffles, secret_generator
 from privrank.privacy.noise import draw_one_each
@@ -213,9 +213,8 @@ def deal(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
     Notes
     -----
     A small number of respondents is shuffled, exactly uniformly. With a large number, kinds are
-    dealt one after the other. The numbers of units of a kind in sample 1, of the remaining ones in
-    sample 2, and so on, are hypergeometric, given the places that are left. The distribution is the
-    same for both methods, and the choice depends on public numbers alone.
+    dealt one after the other (:func:`privrank.hypotheses.nulls.dealt_tables`). The distribution is
+    the same for both methods, and the choice depends on public numbers alone.
     """
     counts = np.asarray(counts, dtype=np.int64)
     samples, kinds = counts.shape
@@ -223,22 +222,7 @@ def deal(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
     if total <= _PER_KIND * kinds or (total <= LARGEST_SHUFFLE and total * permutations <= _FEW):
         return _shuffled_tables(counts, permutations, rng)
     # the data decide how many numbers are used, so later draws with a seed are from another stream
-    generator = secret_generator(rng)
-    # all tables at once, kind after kind: `room` is what each sample still takes
-    tables = np.zeros((samples, kinds, permutations), dtype=np.int32)
-    room = np.repeat(counts.sum(axis=1)[:, None], permutations, axis=1)
-    for kind, number in enumerate(counts.sum(axis=0).tolist()):
-        left = np.full(permutations, number)
-        behind = room.sum(axis=0)
-        for sample in range(samples - 1):
-            behind -= room[sample]
-            got = generator.hypergeometric(room[sample], behind, left)
-            tables[sample, kind] = got
-            room[sample] -= got
-            left -= got
-        tables[-1, kind] = left
-        room[-1] -= left
-    return np.ascontiguousarray(tables.transpose(2, 0, 1))
+    return dealt_tables(counts.sum(axis=1), counts.sum(axis=0), permutations, secret_generator(rng))
 
 
 def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArray:

@@ -39,7 +39,7 @@ from privrank.results.testnotes import (
     power_notes,
     verdict,
 )
-from privrank.util.arrays import FloatArray, immutable
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_count
 
 Simulation = Callable[[Comparison, Plan, Sample, float], RejectionProbability]
@@ -354,36 +354,21 @@ class ClosenessResult(Result):
                 "no totals by group were released: fit with details_epsilon=... for what differs."
             )
         level = self._level(alpha)
-        compared = contrasts(len(self.groups))
-        low, difference, high = self._means(compared, level)
-        # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
-        sample = self.release.sample
-        largest = len(sample.items) - 1.0 if sample.kind == "rankings" else 1.0
-        names = list(self.groups.index)
-        others = [names[c.second[0]] if len(c.second) == 1 else _REST for c in compared]
-        clear = (low > 0) | (high < 0)
+        frame = self._compared(contrasts(len(self.groups)), level)
+        clear = (frame["lower"] > 0) | (frame["upper"] < 0)
         if self.asked.form == "table":
             clear &= (self.pvalue or 0.0) <= level
-        return pd.DataFrame(
-            {
-                "item": list(sample.items) * len(compared),
-                "group": np.repeat([names[c.first[0]] for c in compared], len(sample.items)),
-                "other": np.repeat(others, len(sample.items)),
-                "difference": largest * difference.ravel(),
-                "lower": largest * low.ravel(),
-                "upper": largest * high.ravel(),
-                "clear": clear.ravel(),
-            }
-        )
+        return frame.assign(clear=clear)
 
-    def _means(self, compared: Sequence[Contrast], level: float) -> FloatArray:
-        """Return lower ends, estimates and upper ends of mean scores by contrast and item."""
+    def _compared(self, compared: Sequence[Contrast], level: float) -> pd.DataFrame:
+        """Return contrasts of mean scores by item, with simultaneous intervals."""
         sample = self.release.sample
+        items = list(sample.items)
+        # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
+        largest = len(items) - 1.0 if sample.kind == "rankings" else 1.0
         parts = [self.release.parts[f"{DETAILS} {g}"] for g in range(len(sample.groups))]
         distribution = parts[0].distribution
-        step = parts[0].step
-        if sample.kind == "rankings":
-            step /= len(sample.items) - 1.0
+        step = parts[0].step / largest
         assert isinstance(distribution, DiscreteLaplace | ZeroSumLaplace | PermutohedronNoise)
         totals = np.array([part.values for part in parts]) * step
         sizes = np.array(sample.sizes, dtype=np.float64)
@@ -391,7 +376,19 @@ class ClosenessResult(Result):
         width = half_widths(totals, sizes, distribution, step, level, compared)
         # mean scores are between 0 and 1, and their differences between -1 and 1
         least = [[-1.0 if contrast.second else 0.0] for contrast in compared]
-        return np.clip([mean - width, mean, mean + width], least, 1.0)
+        mean, low, high = largest * np.clip([mean, mean - width, mean + width], least, 1.0)
+        names = [*self.groups.index, _REST]
+        others = [c.second[0] if len(c.second) == 1 else -1 for c in compared]
+        return pd.DataFrame(
+            {
+                "item": items * len(compared),
+                "group": np.repeat([names[c.first[0]] for c in compared], len(items)),
+                "other": np.repeat([names[other] for other in others], len(items)),
+                "difference": mean.ravel(),
+                "lower": low.ravel(),
+                "upper": high.ravel(),
+            }
+        )
 
     def shares(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the shares of the categories by group, with simultaneous intervals.
@@ -404,7 +401,7 @@ class ClosenessResult(Result):
         Returns
         -------
         DataFrame
-            One row for each group and category. The columns are ``group``, ``item``, ``share``
+            One row for each group and category. The columns are ``item``, ``group``, ``share``
             (noisy count divided by the size of the group, cut to 0 to 1), ``lower`` and ``upper``.
 
         Raises
@@ -426,19 +423,9 @@ class ClosenessResult(Result):
             raise ValueError(
                 "no shares were released: fit choices with method='table' or details_epsilon=..."
             )
-        names = list(self.groups.index)
-        low, share, high = self._means(
-            [Contrast((g,)) for g in range(len(names))], self._level(alpha)
-        )
-        return pd.DataFrame(
-            {
-                "group": np.repeat(names, len(sample.items)),
-                "item": list(sample.items) * len(names),
-                "share": share.ravel(),
-                "lower": low.ravel(),
-                "upper": high.ravel(),
-            }
-        )
+        single = [Contrast((g,)) for g in range(len(sample.groups))]
+        frame = self._compared(single, self._level(alpha)).drop(columns="other")
+        return frame.rename(columns={"difference": "share"})
 
     @cached_result
     def _details(self) -> pd.DataFrame | None:
@@ -505,7 +492,12 @@ class ClosenessResult(Result):
         facts: list[tuple[str, str]] = []
         if self.asked.form == "table":
             attainable = self.alpha * (permutations + 1.0) >= 3.0
-            facts = self._facts(frame, columns)
+            cells = {
+                name: columns[name].printed(frame[name].iloc[0]) for name in ("pvalue", "reject")
+            }
+            facts = [("P-value:", cells["pvalue"]), ("Decision:", cells["reject"])]
+            if self._has_distance:
+                facts += [("Distance:", f"{self.effect:.3f} {interval_text(*self.conf_int())}")]
             frame, columns = self._shares_by_group()
         return tables.laid_out(
             frame,
@@ -544,26 +536,12 @@ class ClosenessResult(Result):
             cautions=self._cautions(),
         )
 
-    def _facts(
-        self, frame: pd.DataFrame, columns: dict[str, tables.Column]
-    ) -> list[tuple[str, str]]:
-        """Return the numbers of the test for the header of a table of shares."""
-        row = frame.iloc[0]
-        facts = [
-            ("P-value:", columns["pvalue"].printed(row["pvalue"])),
-            ("Decision:", columns["reject"].printed(row["reject"])),
-        ]
-        if self._has_distance:
-            within = interval_text(row["lower"], row["upper"])
-            facts.append(("Distance:", f"{row['effect']:.3f} {within}"))
-        return facts
-
     def _shares_by_group(self) -> tuple[pd.DataFrame, dict[str, tables.Column]]:
         """Return percentages by group, and the difference of two groups with its interval."""
         shares = self.shares().pivot(index="item", columns="group", values="share")
         items = list(self.release.sample.items)
         frame = 100.0 * shares.loc[items, list(self.groups.index)]
-        columns = {name: tables.Column(f"{name} %", "{:z.1f}".format) for name in frame}
+        columns = {str(name): tables.Column(f"{name} %", "{:z.1f}".format) for name in frame}
         if len(self.groups) == 2:
             more = self.details().set_index("item")[["difference", "lower", "upper"]]
             frame = frame.join(100.0 * more.rename(columns=" {}".format))

@@ -59,7 +59,7 @@ def test_comparisons():
 def test_half_widths_by_hand():
     # two groups, two items, no noise: Wilson's centres
     totals, sizes = np.array([[30.0, 70.0], [20.0, 20.0]]), np.array([100.0, 40.0])
-    found = half_widths(totals, sizes, DiscreteLaplace(0.0), 1.0, 0.05)
+    found = half_widths(totals, sizes, DiscreteLaplace(0.0), 1.0, 0.05, contrasts(2))
     z = -ndtri(0.05 / 4)
     shares = (totals + z * z / 2) / (sizes[:, None] + z * z)
     sds = np.sqrt((shares * (1 - shares) / sizes[:, None]).sum(axis=0))
@@ -70,18 +70,22 @@ def test_half_widths_by_hand():
 def test_nobody_of_ten_is_no_certainty(totals):
     # whatever noise has made of the count, the error of a group of ten is not below .1
     table = np.array([[150.0, 150.0], [totals, 10.0 - totals]])
-    widths = half_widths(table, np.array([300.0, 10.0]), DiscreteLaplace(0.01), 1.0, 0.05)
+    widths = half_widths(
+        table, np.array([300.0, 10.0]), DiscreteLaplace(0.01), 1.0, 0.05, contrasts(2)
+    )
     assert (widths > 0.2).all() and (widths < 0.6).all()
 
 
 def test_more_noise_and_more_statements_widen():
     sizes = np.array([300.0, 100.0])
     table = np.tile(sizes[:, None] / 5, (1, 5))
-    few = half_widths(table, sizes, DiscreteLaplace(1.0), 1.0, 0.05)
-    assert (half_widths(table, sizes, DiscreteLaplace(2.0), 1.0, 0.05) > few).all()
-    assert (half_widths(table, sizes, DiscreteLaplace(1.0), 1.0, 0.01) > few).all()
+    few = half_widths(table, sizes, DiscreteLaplace(1.0), 1.0, 0.05, contrasts(2))
+    assert (half_widths(table, sizes, DiscreteLaplace(2.0), 1.0, 0.05, contrasts(2)) > few).all()
+    assert (half_widths(table, sizes, DiscreteLaplace(1.0), 1.0, 0.01, contrasts(2)) > few).all()
     three = np.vstack((table, table[1]))
-    more = half_widths(three, np.array([300.0, 100.0, 100.0]), DiscreteLaplace(1.0), 1.0, 0.05)
+    more = half_widths(
+        three, np.array([300.0, 100.0, 100.0]), DiscreteLaplace(1.0), 1.0, 0.05, contrasts(3)
+    )
     # the pair of the first two, beside four other comparisons
     assert (more[3] > few[0]).all()
 
@@ -96,6 +100,6 @@ def test_all_hold_at_once():
     missed = 0
     for _ in range(draws):
         counts = np.array([distribution.draw(rng.multinomial(int(n), shares), rng) for n in sizes])
-        width = half_widths(counts.astype(float), sizes, distribution, 1.0, 0.05)
+        width = half_widths(counts.astype(float), sizes, distribution, 1.0, 0.05, contrasts(2))
         missed += (np.abs(contrasts(2)[0].weights(sizes) @ counts) > width[0]).any()
     assert missed <= 0.05 * draws + 3 * np.sqrt(0.05 * 0.95 * draws)
