@@ -34,6 +34,7 @@ from privrank.plans.samples import (
     Comparison,
     check_scale,
     comparison_of,
+    method_of,
     plan_comparison,
 )
 from privrank.privacy.knorm import ZeroSumLaplace
@@ -107,11 +108,16 @@ class ClosenessTest:
     on the answer). For the consequences of violations, see :doc:`assumptions </assumptions>`.
 
     **Privacy.** Neighbours replace one unit within its group (with ``labels="private"``, in any
-    group). One number is released: the p-value of a permutation test, computed from a noisy
-    statistic and smoothed over the noise. The statistic, its rank among the permuted statistics and
-    their quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness`
-    and :mod:`privrank.mechanisms.permutation`; for an effect,
-    :func:`privrank.plans.samples.plan_comparison`.
+    group). A permutation test releases one number: the p-value, computed from a noisy statistic and
+    smoothed over the noise. The statistic, its rank among the permuted statistics and their
+    quantiles are not released. Proofs: :mod:`privrank.mechanisms.closeness` and
+    :mod:`privrank.mechanisms.permutation`; for an effect,
+    :func:`privrank.plans.samples.plan_comparison`. ``method="table"`` releases the counts by group
+    and category with noise (:func:`privrank.plans.samples.plan_table`).
+
+    **Table of counts.** With few categories, large groups or one small group (see `fit`), choices
+    are compared by one noisy table of counts (:mod:`privrank.hypotheses.noisytables`). The p-value,
+    the shares, the distance of two groups and all differences are computed from it.
 
     **Details.** With `details_epsilon` the totals by group are released as well, with a second part
     of the budget (:mod:`privrank.mechanisms.closeness`). The intervals for all items and
@@ -122,9 +128,10 @@ class ClosenessTest:
     respondent are exchangeable. Permutations swap the two answers, and the unit is a respondent
     with both (:mod:`privrank.mechanisms.permutation`).
 
-    **Validity.** If the groups have the same distribution, the p-value is uniform up to rounding to
-    the next multiple of 1e-4. This holds exactly for all sizes and numbers of permutations, with
-    ties.
+    **Validity.** If the groups have the same distribution, the p-value of a permutation test is
+    uniform up to rounding to the next multiple of 1e-4. This holds exactly for all sizes and
+    numbers of permutations, with ties. The level of the test by a noisy table was measured in
+    simulations; without noise it is an exact permutation test.
 
     **Many rankings.** For more than 5,000 rankings of 7 to 100 items the kernel is projected on
     public rankings (:mod:`privrank.mechanisms.permutation`). Validity and privacy do not change,
@@ -286,24 +293,30 @@ class ClosenessTest:
         delta : float, default 0
             Privacy delta.
         method : str, default "auto"
-            The test statistic. For choices, ``"auto"`` has power against a difference in one
-            category and against one spread over many; ``"tv"``, the total variation distance, has
-            power against the latter alone; ``"chi-square"`` is available as well. For rankings,
-            ``"auto"`` or ``"mmd"`` is a kernel distance, and ``"kendall"`` the same for
-            differences of the pairwise fractions alone.
+            How groups are compared. For choices, ``"auto"`` is ``"table"``, one noisy table of
+            counts, or ``"permutation"``, a permutation test, whichever has more power by public
+            numbers. It is the table for at most three categories, for a smallest group of at least
+            5 k^1.5 / epsilon^2 (k categories), and for at most eight categories if the smallest
+            group has at most half of the mean size. Private labels and pairs have no table.
+            ``"permutation"`` has power against a difference in one category and against one spread
+            over many; ``"tv"``, the total variation distance, has power against the latter alone;
+            ``"chi-square"`` is available as well. For rankings, ``"auto"`` or ``"mmd"`` is a kernel
+            distance, and ``"kendall"`` the same for differences of the pairwise fractions alone.
 
             With more than two groups these methods compare each group with all units, and their
             noise depends on the total number of units. ``"pairs"`` uses the two groups that differ
             most, with noise that depends on the smallest group. It has more power if only a small
             group differs. ``"sigmoid"``, for choices, releases one bit, without a stated level.
         permutations : int, default 999
-            Number of permutations of the group labels. Validity and privacy do not depend on it.
+            Number of permutations of the group labels, or of null tables. Validity and privacy do
+            not depend on it.
         effect_epsilon : float, optional
             Additional budget of an effect size: the noisy distance of two groups with an interval.
-            It is reserved together with `epsilon`.
+            It is reserved together with `epsilon`. Not with a table, which has the distance.
         details_epsilon : float, optional
             Additional budget of the details: totals by group, which give simultaneous intervals for
-            all differences. It is reserved together with `epsilon`.
+            all differences. It is reserved together with `epsilon`. Not with a table, which has
+            the totals.
         alpha : float, default 0.05
             Significance level.
         budget : Budget, optional
@@ -340,7 +353,8 @@ class ClosenessTest:
         checks.check_count("permutations", permutations, low=FEWEST, high=MOST)
         checks.warn_few("permutations", permutations, alpha)
         sample = self._encoded.sample
-        comparison = compare(method, sample)
+        used = method_of(method, sample, epsilon)
+        comparison = compare(used, sample)
         if comparison.decision is not None:
             checks.check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
@@ -348,7 +362,7 @@ class ClosenessTest:
             comparison,
             epsilon,
             delta,
-            method=method,
+            method=used,
             alpha=alpha,
             permutations=permutations,
             effect_epsilon=effect_epsilon,

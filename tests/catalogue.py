@@ -441,9 +441,12 @@ def closenesses():
         return [{"method": method, **few, **more} for method in methods]
 
     kernels = [*by("auto", "mmd", "kendall"), *by("mmd", **effect)]
-    shares = [*by("auto", "tv", "chi-square", "sigmoid"), *by("tv", **effect)]
-    several = by("auto", "pairs", "tv")
-    some = [*by("tv"), *by("tv", **effect)]
+    shares = [
+        *by("auto", "permutation", "tv", "chi-square", "sigmoid"),
+        *by("tv", **effect),
+    ]
+    several = by("auto", "permutation", "pairs", "tv")
+    some = [*by("auto", "tv"), *by("tv", **effect)]
     grouped = surveys.in_groups(ranked, (15, 15))
     thirds = surveys.in_groups(ranked, (10, 12, 8))
     torn = surveys.in_groups(surveys.partial_rankings(), (15, 15))
@@ -460,7 +463,8 @@ def closenesses():
         *fits("counts of groups", test, counted, listed, by("tv", "chi-square"), counted=True),
         *fits("three groups of choices", test, triples, three | listed, several, **choice),
         *fits("three groups of choosers", test, trios, three | listed | person, several, **choice),
-        *fits("counts of many", test, many, letters, by("auto", **effect), counted=True),
+        *fits("counts of many", test, many, letters, by("permutation", **effect), counted=True),
+        *fits("counts of many", test, many, letters, by("table"), counted=True),
         *fits("groups of choices", test, picked, levels | listed, by("tv", **details), **choice),
         *fits(
             "groups of choosers",

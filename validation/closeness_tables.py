@@ -30,8 +30,14 @@ BORDER = (
     (24, (588, 588), 1.0),
     (24, (147, 300), 2.0),
 )
-# Cells whose level was above 0.05 in 400 replicates.
-DECISIVE: set[str] = set()
+# Cells with the largest levels of an earlier version, which subtracted one standard deviation.
+DECISIVE = {
+    "3 categories, one; 250, 5000; epsilon 2",
+    "3 categories, Zipf; 250, 5000; epsilon 8",
+    "3 categories, rare; 40, 400; epsilon 2",
+    "2 categories, rare; 250, 5000; epsilon 0.5",
+    "6 categories, rare; 40, 200, 200; epsilon 8",
+}
 
 
 def probabilities(shape: str, k: int) -> np.ndarray:

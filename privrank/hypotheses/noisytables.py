@@ -24,8 +24,10 @@ again among the smallest p-values of the null tables. So no correction for three
 noise is multivariate hypergeometric, and the distribution of the noise is known. A p-value from
 tables that are drawn in this way, with noise, is valid in finite samples for the true C. C is not
 released. It is replaced by the sums of the noisy rows, cut at 0, scaled to N and rounded, once as
-they are and once less one standard deviation sqrt(G v) of their noise. The larger of the two
-p-values is reported. Without noise both use C itself, and the test is an exact permutation test.
+they are and once less two standard deviations 2 sqrt(G v) of their noise. The larger of the two
+p-values is reported. (With the sums alone, categories that nobody chose have counts in the null
+tables, and the level rises to 0.08 where all units choose one of three categories.) Without noise
+both use C itself, and the test is an exact permutation test.
 With noise the level is measured: `docs/validation/closeness_tables.md`.
 
 **Public draws.** The generator of null tables is seeded by the released table. So the p-value is a
@@ -106,7 +108,7 @@ class NoisyTable:
     def pvalue(self, draws: int) -> float:
         """Return the p-value of equal distributions, from `draws` null tables at each margin."""
         groups, k = self.counts.shape
-        spread = math.sqrt(groups * self.noise.variance)
+        spread = 2.0 * math.sqrt(groups * self.noise.variance)
         rng = self._generator("closeness of tables")
         margins = [pooled_counts(self.counts, less) for less in dict.fromkeys((0.0, spread))]
         pvalues = []

@@ -349,6 +349,9 @@ PAIR_FACTOR = 2
 FEW_CATEGORIES = 6
 """Categories up to which a difference in one of them is seen by total variation."""
 
+_UNEQUAL_CATEGORIES = 8
+"""Categories up to which a table is released whenever one group is small."""
+
 _NAMES = {
     ("tv", "sum"): "total variation from independence",
     ("tv", "groups"): "omnibus of total variations",
@@ -400,6 +403,25 @@ def sum_sensitivity(sizes: IntArray, diameter: float) -> float:
 def private_label_sensitivity(total: int, diameter: float) -> float:
     """Return 4 diam / N, the sensitivity of the sum of departures if labels are private."""
     return 4.0 * diameter / total
+
+
+def method_of(method: str, sample: Sample, epsilon: float) -> str:
+    """Return the method that ``"auto"`` stands for, by public numbers; other methods as they are.
+
+    A table of choices has noise in each of its cells, a p-value has noise once. So the table is
+    preferred for few categories, for groups that are large relative to the noise, and for unequal
+    groups, whose rare categories no statistic of small sensitivity detects. The borders are from
+    the study of both methods (`docs/validation/closeness_borders.md`).
+    """
+    k = len(sample.items)
+    apart = not (sample.private_labels or sample.paired)
+    if method != "auto" or sample.kind == "rankings" or not apart or k > MAX_TABLE:
+        return method
+    least = min(sample.sizes)
+    unequal = sample.nobs >= 2 * len(sample.sizes) * least
+    if k <= 3 or least * epsilon**2 >= 5.0 * k**1.5 or (k <= _UNEQUAL_CATEGORIES and unequal):
+        return "table"
+    return "permutation"
 
 
 def comparison_of(method: str, sample: Sample) -> Comparison:
@@ -593,8 +615,8 @@ def _beside(
     """Return what an effect and totals by group may spend; refuse them where there are none."""
     if comparison.form == "table" and not (effect is None and details is None):
         raise ValueError(
-            "effect_epsilon= and details_epsilon= are for method='permutation'. The table of "
-            "counts has the distance and all differences at no further cost: leave both out."
+            "effect_epsilon= and details_epsilon= are not needed here: the released table of counts "
+            "has the distance and all differences at no further cost. Leave both out."
         )
     apart = not (sample.private_labels or sample.paired)
     beside = {

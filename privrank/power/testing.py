@@ -31,7 +31,14 @@ from privrank.local.kinds import PairBits
 from privrank.local.uniform import Collection
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.declarations import read_null
-from privrank.plans.samples import FEWEST, LARGEST_GRAM, MAX_TABULATED, MOST, plan_comparison
+from privrank.plans.samples import (
+    FEWEST,
+    LARGEST_GRAM,
+    MAX_TABULATED,
+    MOST,
+    method_of,
+    plan_comparison,
+)
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.noise import DiscreteLaplace
@@ -461,13 +468,14 @@ class ClosenessPower(TestPower):
         # a first look with 99 permutations loses a little power: it only brackets the answer, and
         # the last measurement uses as many permutations as the test
         sample = self._sample(at.nobs)
-        comparison = compare(self.method, sample)
+        method = method_of(self.method, sample, at.epsilon)
+        comparison = compare(method, sample)
         plan = plan_comparison(
             sample,
             comparison,
             at.epsilon,
             at.delta,
-            method=self.method,
+            method=method,
             alpha=at.alpha,
             permutations=(
                 min(self.permutations, 99) if replicates < self.replicates else self.permutations

@@ -58,8 +58,9 @@ _MAX_WORDS = 4
 class ClosenessResult(Result):
     """Results of a private test of closeness.
 
-    The statistic behind the p-value is not released: both numbers together would use more than
-    epsilon.
+    A permutation test releases its p-value. The statistic behind it is not released: both numbers
+    together would use more than epsilon. A test by a table of counts releases the noisy table, from
+    which the p-value, the shares and all differences follow.
 
     Parameters
     ----------
@@ -87,10 +88,9 @@ class ClosenessResult(Result):
     ...                         "town": 180 * ["north"] + 120 * ["south"]})
     >>> test = pr.ClosenessTest.from_formula("drink ~ town", answers, categories=["tea", "milk"],
     ...                                      levels=["north", "south"])
-    >>> result = test.fit(epsilon=1.0, effect_epsilon=1.0, details_epsilon=1.0, permutations=199,
-    ...                   rng=np.random.default_rng(1))
+    >>> result = test.fit(epsilon=1.0, rng=np.random.default_rng(1))
     >>> round(result.pvalue, 4), result.reject
-    (0.005, True)
+    (0.001, True)
     """
 
     family: ClassVar[str] = "Tests of closeness"
@@ -131,7 +131,7 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> round(result.pvalue, 4)
-        0.005
+        0.001
         """
         if self.asked.form == "table":
             return self._ranked()
@@ -193,7 +193,7 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> round(result.effect, 2)
-        0.34
+        0.36
         """
         if self.asked.form == "table":
             return self._noisy_table().distance if self._has_distance else None
@@ -211,8 +211,10 @@ class ClosenessResult(Result):
 
         Examples
         --------
-        >>> round(result.corrected_effect, 2)
-        0.34
+        >>> tested = test.fit(epsilon=1.0, method="tv", effect_epsilon=1.0,
+        ...                   rng=np.random.default_rng(1))
+        >>> round(tested.corrected_effect, 2)
+        0.33
         """
         if STATISTIC not in self.release.parts or self.asked.distance is None:
             return None
@@ -243,7 +245,7 @@ class ClosenessResult(Result):
         --------
         >>> low, high = result.conf_int()
         >>> round(low, 2), round(high, 2)
-        (0.18, 0.47)
+        (0.23, 0.47)
         """
         level = self._level(alpha)
         if self.asked.form == "table" and self._has_distance:
@@ -346,8 +348,8 @@ class ClosenessResult(Result):
         --------
         >>> result.details()[["item", "group", "other", "difference", "clear"]].round(2)
            item  group  other  difference  clear
-        0   tea  north  south        0.32   True
-        1  milk  north  south       -0.32   True
+        0   tea  north  south        0.36   True
+        1  milk  north  south       -0.36   True
         """
         if f"{DETAILS} 0" not in self.release.parts:
             raise ValueError(
@@ -412,11 +414,11 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> result.shares().round(2)
-           group  item  share  lower  upper
-        0  north   tea   0.66   0.57   0.74
-        1  north  milk   0.34   0.26   0.43
-        2  south   tea   0.34   0.24   0.45
-        3  south  milk   0.66   0.55   0.76
+           item  group  share  lower  upper
+        0   tea  north   0.67   0.58   0.76
+        1  milk  north   0.33   0.24   0.42
+        2   tea  south   0.32   0.20   0.43
+        3  milk  south   0.68   0.57   0.80
         """
         sample = self.release.sample
         if sample.kind == "rankings" or f"{DETAILS} 0" not in self.release.parts:
@@ -437,7 +439,7 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> result.plot_details().axes[0].get_title()
-        'north vs. south (epsilon = 3 per row)'
+        'north vs. south (epsilon = 1 per row)'
         """
         return plots.differences(
             self.details(),
@@ -454,9 +456,9 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> result.to_frame()[["pvalue", "reject", "effect", "clear"]].round(3)
-                                                 pvalue  reject  effect  clear
+                                        pvalue  reject  effect  clear
         test
-        ClosenessTest, total variation distance   0.005    True    0.34      2
+        ClosenessTest, table of counts   0.001    True   0.356      2
         """
         low, high = self.conf_int() if self._has_distance else (None, None)
         details = self._details()
@@ -608,7 +610,7 @@ class ClosenessResult(Result):
         Examples
         --------
         >>> result.plot().axes[0].get_title()
-        'Distance between groups (epsilon = 3 per row)'
+        'Distance between groups (epsilon = 1 per row)'
         """
         low, high = self.conf_int()
         return plots.effect(

@@ -81,7 +81,8 @@ def test_pvalues_of_choices_are_uniform(sizes, epsilon, arguments):
     pvalues = []
     for _ in range(120):
         test = counts(*[rng.multinomial(n, p / p.sum()) for n in sizes])
-        pvalues.append(test.fit(epsilon, permutations=99, rng=rng, **arguments).pvalue)
+        options = {"method": "permutation"} | arguments
+        pvalues.append(test.fit(epsilon, permutations=99, rng=rng, **options).pvalue)
     # rounding up and, without noise, ties make p-values larger, never smaller
     assert kstest(pvalues, "uniform", alternative="greater").pvalue > 1e-3
     if epsilon < math.inf:
@@ -114,7 +115,8 @@ def test_half_the_noise_would_be_noticed(monkeypatch):
     tests = [counts(*rng.multinomial(15, [0.5, 0.5], size=2)) for _ in range(300)]
     honest = mechanism.draw_cells
     monkeypatch.setattr(mechanism, "draw_cells", lambda *more: 0.25 * honest(*more))
-    pvalues = [test.fit(0.2, permutations=49, rng=rng).pvalue for test in tests]
+    options = {"method": "permutation", "permutations": 49, "rng": rng}
+    pvalues = [test.fit(0.2, **options).pvalue for test in tests]
     assert kstest(pvalues, "uniform").pvalue < 1e-3
 
 
@@ -178,7 +180,9 @@ def test_all_ways_to_give_the_same_choices_agree():
         ),
         pr.ClosenessTest(*[frame.loc[frame["group"] == g, "choice"] for g in "xy"], items=listed),
     ]
-    results = [test.fit(1.0, effect_epsilon=1.0, rng=seeded()) for test in tests]
+    assert len({test.fit(1.0, rng=seeded()).pvalue for test in tests}) == 1
+    asked = {"method": "permutation", "effect_epsilon": 1.0}
+    results = [test.fit(1.0, **asked, rng=seeded()) for test in tests]
     assert len({result.pvalue for result in results}) == 1
     assert len({result.effect for result in results}) == 1
 
@@ -194,7 +198,7 @@ def test_respondents_with_several_rows_are_permuted_together():
         several = pr.ClosenessTest.from_formula(
             "choice ~ group", frame, respondent="who", max_rows=3, **options
         )
-        pvalues.append(several.fit(5.0, permutations=49, rng=rng).pvalue)
+        pvalues.append(several.fit(5.0, method="permutation", permutations=49, rng=rng).pvalue)
         rows = pr.ClosenessTest.from_formula("choice ~ group", frame, **options)
         naive.append(rows.fit(5.0, permutations=49, rng=rng).pvalue)
     assert kstest(pvalues, "uniform").pvalue > 1e-3
@@ -226,7 +230,10 @@ def test_activity_alone_is_no_difference(kind, few, many):
 
 def test_a_summary_says_what_its_p_value_is_worth():
     alike, apart = counts([50, 50], [50, 50]), counts([90, 10], [10, 90])
-    kept, rejected = (test.fit(1.0, permutations=99, rng=seeded(4)) for test in (alike, apart))
+    kept, rejected = (
+        test.fit(1.0, method="permutation", permutations=99, rng=seeded(4))
+        for test in (alike, apart)
+    )
     assert rejected.reject and not kept.reject
     line = CLAIMS["no evidence"]
     assert line in flat(kept) and line not in flat(rejected)
@@ -257,18 +264,18 @@ def test_effect_has_a_budget_of_its_own_and_an_interval():
     distance, rng, covered = 0.2, seeded(2), []
     for _ in range(100):
         test = counts(rng.multinomial(400, p), rng.multinomial(300, q))
-        result = test.fit(1.0, effect_epsilon=0.5, permutations=19, rng=rng)
+        result = test.fit(1.0, method="tv", effect_epsilon=0.5, permutations=19, rng=rng)
         low, high = result.conf_int()
         covered.append(low <= distance <= high)
     assert np.mean(covered) >= 0.95 and high - low < 0.5
     budget = pr.Budget(epsilon=2.0, unit="row")
-    test.fit(1.0, effect_epsilon=0.5, budget=budget)
+    test.fit(1.0, method="tv", effect_epsilon=0.5, budget=budget)
     assert budget.spent == (1.5, 0.0) and result.epsilon == 1.5
     with pytest.raises(pr.BudgetExceeded):
-        test.fit(0.4, effect_epsilon=0.2, budget=budget)
+        test.fit(0.4, method="tv", effect_epsilon=0.2, budget=budget)
     parts = result.release.parts
     assert parts["statistic"].epsilon + parts["p-value"].epsilon == pytest.approx(1.5)
-    plain = test.fit(1.0, rng=rng)
+    plain = test.fit(1.0, method="tv", rng=rng)
     assert plain.effect is None and set(plain.release.parts) == {"p-value"}
     with pytest.raises(ValueError, match="effect_epsilon"):
         plain.conf_int()
@@ -293,6 +300,8 @@ def released(result, pvalue, *numbers):
 def test_an_interval_excludes_zero_where_the_test_rejects(make, epsilon):
     rng, extra = seeded(3), {} if epsilon == math.inf else {"effect_epsilon": 1.0}
     test = make()
+    if test._encoded.sample.kind == "choices":
+        extra["method"] = "permutation"
     first = test.fit(epsilon, permutations=19, rng=rng, **extra)
     for _ in range(1700):
         numbers = rng.laplace([0.15, 0.05], 0.1)
@@ -360,7 +369,8 @@ def test_private_labels_hide_the_sizes():
     options = {"levels": ["x", "y", "z"], "categories": ["a", "b"]}
     public = pr.ClosenessTest.from_formula("choice ~ group", frame, **options)
     private = pr.ClosenessTest.from_formula("choice ~ group", frame, labels="private", **options)
-    shown, hidden = public.fit(1.0, rng=seeded()), private.fit(1.0, rng=seeded())
+    shown = public.fit(1.0, method="permutation", rng=seeded())
+    hidden = private.fit(1.0, rng=seeded())
     assert dict(shown.groups) == {"x": 33, "y": 47}  # nobody is in z, which is public
     assert list(hidden.groups.index) == ["x", "y", "z"] and hidden.groups.isna().all()
     assert shown.asked.sensitivity == 1 / 33 and hidden.asked.sensitivity == 4 / 80
@@ -516,7 +526,7 @@ REFUSED = {
         ["method must be one of 'auto', 'mmd', 'kendall'", "labels='private'"],
     ),
     "an effect of three groups": (
-        lambda: counts([5, 5], [5, 6], [4, 4]).fit(1.0, effect_epsilon=1),
+        lambda: counts([5, 5], [5, 6], [4, 4]).fit(1.0, method="tv", effect_epsilon=1),
         ["two groups"],
     ),
     "one group": (lambda: formula(levels=["x"]), ["at least two names"]),
@@ -560,7 +570,8 @@ def test_bad_input_is_refused_briefly(case):
 
 def test_noise_of_p_value_and_effect_is_as_wide_as_epsilon_asks():
     test = counts([90, 10, 30], [30, 80, 20])
-    fits = [test.fit(1.0, effect_epsilon=0.5, permutations=19, rng=seeded(k)) for k in range(200)]
+    options = {"method": "tv", "effect_epsilon": 0.5, "permutations": 19}
+    fits = [test.fit(1.0, **options, rng=seeded(k)) for k in range(200)]
     part = fits[0].release.parts["statistic"]
     assert 0.499 < part.sensitivity / part.distribution.scale <= 0.5
     assert part.sensitivity == 2 * 1026 and len(part.values) == 2
