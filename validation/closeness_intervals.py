@@ -120,7 +120,10 @@ def width_by_concentration(cell: Cell, result: pr.ClosenessResult) -> float:
 
 
 def run(rng: np.random.Generator, cell: Cell) -> tuple[float, ...]:
-    result = cell.test(rng).fit(EPSILON, effect_epsilon=EPSILON, permutations=PERMUTATIONS, rng=rng)
+    options = {"method": "permutation"} if cell.choices else {}
+    result = cell.test(rng).fit(
+        EPSILON, effect_epsilon=EPSILON, permutations=PERMUTATIONS, rng=rng, **options
+    )
     low, high = result.conf_int()
     theta = cell.distance()
     covers = low <= theta <= high + 1e-12  # an end that is open at 0 is above 0

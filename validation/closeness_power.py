@@ -1,11 +1,11 @@
 """Power of the tests of closeness and alternatives on the same data, at several epsilons.
 
-Choices: the default, total variation alone (`tv`), the largest pair of groups (`pairs`) and
-chi-square. Rankings: the default, the largest pair, and the Kendall kernel. A cell gives the power
-of each at level 0.05 and its epsilons. Differences between two groups are `spread` over half of the
-categories, or an `atom`: one category gains a fraction of all others. In "small group" only the
-last group differs. Rows "equal" have no difference. The default has less power than `tv` if many
-categories differ slightly, and than `pairs` if only a small group differs.
+Choices: the default, the permutation test, total variation alone (`tv`), the largest pair of groups
+(`pairs`) and chi-square. Rankings: the default, the largest pair, and the Kendall kernel. A cell
+gives the power of each at level 0.05 and its epsilons. Differences between two groups are `spread`
+over half of the categories, or an `atom`: one category gains a fraction of all others. In "small
+group" only the last group differs. Rows "equal" have no difference. The permutation test has less
+power than `tv` if many categories differ slightly, and than `pairs` if only a small group differs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import privrank as pr
 
 ALPHA, PERMUTATIONS = 0.05, 99
 EPSILONS = (0.5, 1.0, math.inf)
-OF_CHOICES, OF_RANKINGS = ("auto", "tv", "pairs", "chi-square"), ("auto", "pairs", "kendall")
+OF_CHOICES = ("auto", "permutation", "tv", "pairs", "chi-square")
+OF_RANKINGS = ("auto", "pairs", "kendall")
 
 
 def flat(k: int) -> np.ndarray:

@@ -34,7 +34,8 @@ def under_null(
         test = pr.ClosenessTest.from_counts(table, labels)
     else:
         test = pr.ClosenessTest(*[pr.Mallows(k, 0.7).rvs(n, rng) for n in sizes])
-    return float(test.fit(epsilon, permutations=49, rng=rng).pvalue)
+    options = {"method": "permutation"} if kind == "choices" else {}
+    return float(test.fit(epsilon, permutations=49, rng=rng, **options).pvalue)
 
 
 def main() -> None:

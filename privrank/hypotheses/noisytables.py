@@ -25,9 +25,9 @@ noise is multivariate hypergeometric, and the distribution of the noise is known
 tables that are drawn in this way, with noise, is valid in finite samples for the true C. C is not
 released. It is replaced by the sums of the noisy rows, cut at 0, scaled to N and rounded, once as
 they are and once less two standard deviations 2 sqrt(G v) of their noise. The larger of the two
-p-values is reported. (With the sums alone, categories that nobody chose have counts in the null
-tables, and the level rises to 0.08 where all units choose one of three categories.) Without noise
-both use C itself, and the test is an exact permutation test.
+p-values is reported. (The sums alone give counts to categories that nobody chose, and the level
+is above 0.05 if all units choose one of three categories.) Without noise both use C itself, and the
+test is an exact permutation test.
 With noise the level is measured: `docs/validation/closeness_tables.md`.
 
 **Public draws.** The generator of null tables is seeded by the released table. So the p-value is a
