@@ -39,7 +39,6 @@ from privrank.plans.samples import (
 )
 from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.published import asz18
-from privrank.release.names import DECISION, DETAILS, PVALUE
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Plan, Sample
 from privrank.results.closeness import ClosenessResult
@@ -494,10 +493,8 @@ def comparison_rejects(
     or ranks with one row per unit, come with the generator of all that is random in it.
     """
     if comparison.form == "table":
-        return partial(_table_rejects, plan, sample, alpha)
-    alone = replace(
-        plan, parts={name: plan.parts[name] for name in plan.parts.keys() & {DECISION, PVALUE}}
-    )
+        return partial(_table_rejects, comparison, plan, sample, alpha)
+    alone = replace(plan, parts={comparison.part: plan.parts[comparison.part]})
     scale = plan.number("scale")
     public = public_quantiles(comparison, sample, scale)
 
@@ -513,6 +510,7 @@ def comparison_rejects(
 
 
 def _table_rejects(
+    comparison: Comparison,
     plan: Plan,
     sample: Sample,
     alpha: float,
@@ -521,7 +519,7 @@ def _table_rejects(
 ) -> float:
     """Return 1 if the test by a noisy table rejects simulated data of all groups, else 0."""
     groups, rng = drawn
-    noise = plan.parts[f"{DETAILS} 0"].noise
+    noise = plan.parts[comparison.part].noise
     assert isinstance(noise, ZeroSumLaplace)
     counts = np.array([tabulated(part) for part in simulated_groups(groups, sample)._parts])
     table = NoisyTable(counts + noise.simulate(len(counts), rng), noise)

@@ -146,7 +146,7 @@ from privrank.plans.samples import (
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
-from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
+from privrank.release.names import DETAILS, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Plan, Sample
 from privrank.util.arrays import FloatArray, IntArray, Rng, batches, orders_of, readonly_copy
@@ -217,8 +217,7 @@ def release_comparison(
         values: dict[str, IntArray] = {}
         if comparison.form != "table":
             statistics = permuted(data, comparison, plan, public, rng)
-            name = PVALUE if comparison.decision is None else DECISION
-            values[name] = np.array([_outcome(comparison, plan, statistics[:, 0], rng)])
+            values[comparison.part] = np.array([_outcome(comparison, plan, statistics[:, 0], rng)])
             if STATISTIC in plan.parts:
                 values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
         # the totals by group with the noise that was planned for them, if any were

@@ -334,6 +334,12 @@ class Comparison:
     def __post_init__(self) -> None:
         check_declared(self.blind_to, self.consistent)
 
+    @property
+    def part(self) -> str:
+        """Name of the part that the test releases; of a table, its first row."""
+        untabled = PVALUE if self.decision is None else DECISION
+        return f"{DETAILS} 0" if self.form == "table" else untabled
+
 
 DIAMETER: dict[RankKernel, float] = {
     "kendall": 2.0,
@@ -615,8 +621,8 @@ def _beside(
     """Return what an effect and totals by group may spend; refuse them where there are none."""
     if comparison.form == "table" and not (effect is None and details is None):
         raise ValueError(
-            "effect_epsilon= and details_epsilon= are not needed here: the released table of counts "
-            "has the distance and all differences at no further cost. Leave both out."
+            "effect_epsilon= and details_epsilon= are not needed here: the released table of "
+            "counts has the distance and all differences at no further cost. Leave both out."
         )
     apart = not (sample.private_labels or sample.paired)
     beside = {
@@ -813,16 +819,15 @@ def check_scale(release: Release, comparison: Comparison) -> None:
     """Refuse an archived release whose noise does not belong to its statistic."""
     plan = release.plan
     draws = plan.number("permutations")
-    right = FEWEST <= draws <= MOST and draws.is_integer()
-    if comparison.form == "table":
-        spent = budget_shares(plan.epsilon, plan.delta, {})[1][TEST]
-        right &= plan.parts == plan_table(release.sample, spent)
-    else:
-        epsilon = plan.parts[PVALUE if comparison.decision is None else DECISION].epsilon
-        right &= math.isclose(plan.number("scale"), _scale(comparison, epsilon), rel_tol=1e-6)
-    if effect := plan.parts.get(STATISTIC):
-        right &= _effect_plan(comparison, effect.epsilon).step == effect.step
-    if not right:
+    epsilon = plan.parts[comparison.part].epsilon
+    effect = plan.parts.get(STATISTIC)
+    if not (
+        math.isclose(plan.number("scale"), _scale(comparison, epsilon), rel_tol=1e-6)
+        and FEWEST <= draws <= MOST
+        and draws.is_integer()
+        and (effect is None or _effect_plan(comparison, effect.epsilon).step == effect.step)
+        and (comparison.form != "table" or plan.parts == plan_table(release.sample, epsilon))
+    ):
         raise ValueError("release must have the noise of its statistic.")
 
 

@@ -209,7 +209,7 @@ REFUSED = {
     ),
     "details that are free": (
         lambda: fitted([[4, 5], [6, 7]], details_epsilon=0.5),
-        ["details_epsilon=", "leave both out"],
+        ["details_epsilon=", "Leave both out"],
     ),
     "rankings": (
         lambda: pr.ClosenessTest(

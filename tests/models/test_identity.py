@@ -320,12 +320,12 @@ def estimated(number, noise=None, counts=(5, 6, 7), null=(0.25, 0.25, 0.5)):
 def test_an_estimated_null_keeps_its_level_and_an_exact_one_does_not():
     rng, p = seeded(3), np.array([0.4, 0.3, 0.2, 0.1])
     exact, told = [], []
-    for _ in range(70):
+    for _ in range(90):
         before, now = rng.multinomial(400, p) / 400, rng.multinomial(400, p)
         told.append(estimated(400, None, now, before).fit(2.0, rng=rng).reject)
         test = estimated(None, None, now, before)
         exact.append(test.fit(2.0, draws=499, rng=rng).reject)
-    assert np.mean(told) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 70) and np.mean(exact) > 0.15
+    assert np.mean(told) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 90) and np.mean(exact) > 0.15
     other = rng.multinomial(400, p[::-1])
     assert estimated(400, None, other, before).fit(2.0, rng=rng).pvalue < 0.01
 
@@ -351,7 +351,9 @@ def test_the_answers_behind_a_null_are_a_second_sample():
     people = pd.DataFrame({"who": [0, 0, 1, 2], "choice": list("aabb")})
     known = {"categories": ["a", "b"], "respondent": "who", "max_rows": 2, "null_nobs": 10}
     test = pr.IdentityTest.from_formula("choice ~ 1", people, {"a": 0.5, "b": 0.5}, **known)
-    assert test.fit(1.0, effect_epsilon=1.0, rng=seeded()).nobs == 13
+    assert test.fit(1.0, rng=seeded()).nobs == 13
+    with pytest.raises(ValueError, match="at no further cost"):
+        test.fit(1.0, effect_epsilon=1.0, rng=seeded())
     assert test._two._encoded.sample.unit == "respondent"
 
 

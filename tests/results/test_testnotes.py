@@ -94,7 +94,7 @@ def test_every_claim_names_the_docstring_that_proves_it():
     every = [*of_one_sample(), *of_several_samples()]
     proofs = {getattr(one, "consistent", None) for one in every} - {None}
     levels = {one.level for one in every if isinstance(one, RandomBit)} - {None}
-    assert len(proofs) == 4 and len(levels) == 2
+    assert len(proofs) == 5 and len(levels) == 2
     for name in proofs:
         assert "**Consistency.**" in docstring(name), name
     for name in levels:

@@ -35,7 +35,8 @@ def choices():
         index=["tea", "coffee", "water"],
     )
     test = pr.ClosenessTest.from_counts(table, list(table.index))
-    return test.fit(1.0, details_epsilon=2.0, permutations=19, rng=np.random.default_rng(2))
+    options = {"method": "permutation", "details_epsilon": 2.0, "permutations": 19}
+    return test.fit(1.0, **options, rng=np.random.default_rng(2))
 
 
 def test_rankings_in_words(rankings):
