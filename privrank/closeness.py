@@ -24,7 +24,6 @@ from privrank.mechanisms.closeness import (
     simulated_groups,
     smoothed_pvalue,
 )
-from privrank.mechanisms.samples import tabulated
 from privrank.plans.declarations import Gaps, Ties
 from privrank.plans.samples import (
     FEWEST,
@@ -493,7 +492,7 @@ def comparison_rejects(
     or ranks with one row per unit, come with the generator of all that is random in it.
     """
     if comparison.form == "table":
-        return partial(_table_rejects, comparison, plan, sample, alpha)
+        return partial(_table_rejects, comparison, plan, alpha)
     alone = replace(plan, parts={comparison.part: plan.parts[comparison.part]})
     scale = plan.number("scale")
     public = public_quantiles(comparison, sample, scale)
@@ -512,7 +511,6 @@ def comparison_rejects(
 def _table_rejects(
     comparison: Comparison,
     plan: Plan,
-    sample: Sample,
     alpha: float,
     drawn: tuple[Sequence[IntArray], np.random.Generator],
     order: Order,
@@ -521,6 +519,6 @@ def _table_rejects(
     groups, rng = drawn
     noise = plan.parts[comparison.part].noise
     assert isinstance(noise, ZeroSumLaplace)
-    counts = np.array([tabulated(part) for part in simulated_groups(groups, sample)._parts])
+    counts = np.array(groups)
     table = NoisyTable(counts + noise.simulate(len(counts), rng), noise)
     return float(table.pvalue(int(plan.number("permutations"))) <= alpha)

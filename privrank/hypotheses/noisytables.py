@@ -73,7 +73,7 @@ _DIGITS = 9
 """Digits to which statistics are compared: equal tables then have equal statistics."""
 
 _TINY = 1e-9
-"""Divisor in place of a standard error of 0, where all differences are 0."""
+"""Divisor where a standard error is 0 and all differences are 0."""
 
 
 @dataclass(frozen=True, slots=True)

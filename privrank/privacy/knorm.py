@@ -468,13 +468,13 @@ class ZeroSumLaplace:
 
     def simulate(self, draws: int, rng: np.random.Generator) -> IntArray:
         """Return noise alone from a Generator, shape (draws, m), for calibration."""
-        kept = np.zeros((draws if self.scale == 0 else 0, self.items), dtype=np.int64)
-        while len(kept) < draws:
+        accepted = np.zeros((draws if self.scale == 0 else 0, self.items), dtype=np.int64)
+        while len(accepted) < draws:
             first = DiscreteLaplace(self.scale).simulate((2 * draws, self.items - 1), rng)
             last = -first.sum(axis=1)
             keep = rng.random(len(last)) < np.exp(-np.abs(last) / self.scale)
-            kept = np.concatenate((kept, np.column_stack((first, last))[keep]))
-        return kept[:draws]
+            accepted = np.concatenate((accepted, np.column_stack((first, last))[keep]))
+        return accepted[:draws]
 
 
 NetDistribution = DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace | PermutohedronNoise
