@@ -247,7 +247,7 @@ class Worths:
         """Return the lower and upper limits of all differences, shape (pairs,)."""
         if self.inference.many:
             return self._wald.limits(alpha)
-        return intervals(self.inference, self._differences, alpha)
+        return intervals(self.inference, self._differences, alpha, self.pvalues)
 
     @cached_property
     def pvalues(self) -> FloatArray:

@@ -48,7 +48,7 @@ from operator import matmul
 from typing import Any
 
 import numpy as np
-from scipy.sparse import eye_array, kron
+from scipy.sparse import csr_array, eye_array, kron
 
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
 from privrank.bradley_terry.linear import (
@@ -531,8 +531,11 @@ def _by_item(release: Release, noise: NetDistribution, step: float, blocks: int)
     m = len(release.design.items)
     place = np.arange(m)[None]
     if covariates is None:
-        scores = kron(np.full((1, blocks), 0.5), eye_array(m), format="csr")
-        return NoiseTerm(noise, step, blocks * m, scores, items=place)
+        # half of the identity, once for each block
+        size = blocks * m
+        rows = np.arange(size).reshape(blocks, m).T.ravel(), np.arange(0, size + 1, blocks)
+        scores = csr_array((np.full(size, 0.5), *rows), (m, size))
+        return NoiseTerm(noise, step, size, scores, items=place)
     return NoiseTerm(
         noise,
         step,

@@ -325,7 +325,7 @@ class Objective:
     ridge: Ridge
     loss: EdgeLoss
 
-    @property
+    @cached_property
     def penalised(self) -> bool:
         """Whether there is a ridge, without which the minimum may lie at infinity."""
         return bool(np.any(self.ridge))

@@ -83,17 +83,21 @@ def pvalues(
 
 
 def intervals(
-    inference: Inference, contrasts: FloatArray, alpha: float
+    inference: Inference,
+    contrasts: FloatArray,
+    alpha: float,
+    known: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper limits of contrasts, infinite where there are none.
 
     They contain zero exactly where :func:`pvalues` is not below `alpha`. They always contain the
-    estimate.
+    estimate. `known` are the p-values of zero, if the caller has computed them.
     """
     low = np.full(len(contrasts), -np.inf)
     high = np.full(len(contrasts), np.inf)
     for rows, share, tests in _tests(inference, contrasts):
-        low[rows], high[rows] = tests.limits(alpha * share)
+        pvalue = None if known is None else known[rows] * share
+        low[rows], high[rows] = tests.limits(alpha * share, pvalue)
     return low, high
 
 
@@ -190,7 +194,9 @@ class WaldTests:
         size = np.abs(self.value - t) / np.maximum(self.deviation, 1e-150)
         return np.asarray(2.0 * ndtr(-to_normal(size, self.df)))
 
-    def limits(self, alpha: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    def limits(
+        self, alpha: FloatArray | float, _: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper limits."""
         size = -ndtri(0.5 * np.asarray(alpha))
         if not np.isinf(self.df):
@@ -406,10 +412,15 @@ class ScoreTests:
                 largest = np.where(at >= 0, np.maximum(largest, beyond), largest)
         return largest
 
-    def limits(self, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper limits, with zero between them exactly if it is not rejected."""
+    def limits(
+        self, alpha: FloatArray, pvalue: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper limits, with zero between them exactly if it is not rejected.
+
+        `pvalue` are the p-values of zero, which are computed if they are not given.
+        """
         low, high = (self._limit(side, alpha) for side in (-1.0, 1.0))
-        pvalue = self.pvalues(np.zeros(len(alpha)))
+        pvalue = self.pvalues(np.zeros(len(alpha))) if pvalue is None else pvalue
         # a search ends close to the level only, but whether the interval contains zero must agree
         # exactly with the p-value
         least = np.where(self.value > 0, _EDGE, -np.inf)

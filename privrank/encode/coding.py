@@ -158,10 +158,11 @@ def tally(
             places, met = pd.factorize(combined)
             combined = places.astype(np.int64)
             span = len(met)
-        combined = combined * width + (key.codes + 1)
+        combined *= width
+        combined += key.codes + 1
         span *= width
     distinct, place = distinct_codes(combined, span)
-    totals = np.bincount(place, size).astype(np.int64)
+    totals = np.bincount(place, None if counts is None else size).astype(np.int64)
     # all rows of a group have the same values, so any of them will do
     row = np.empty(len(distinct), dtype=np.int64)
     row[place] = np.arange(len(place))

@@ -211,7 +211,7 @@ def check_numeric(view: Frame, columns: Sequence[str]) -> str | None:
     Whether a column of a lazy frame contains any value is known only when its rows are read, so
     encoders check each part of it again.
     """
-    if isinstance(view, nw.LazyFrame):
+    if isinstance(view, nw.LazyFrame) or not columns:
         return None
     numeric = numeric_columns(view, columns)
     return next((name for name in columns if name not in numeric), None)

@@ -116,9 +116,7 @@ def draw_permutation(size: int, rng: Rng) -> tuple[int, ...]:
     """Return a uniform permutation of range(size), for ties between noisy counts."""
     if rng is not None:
         return tuple(int(k) for k in rng.permutation(size))
-    order = list(range(size))
-    random.SystemRandom().shuffle(order)
-    return tuple(order)
+    return tuple(draw_orders(1, size, None)[0].tolist())
 
 
 def draw_shuffles(rows: int, columns: int, rng: Rng) -> AnyArray:

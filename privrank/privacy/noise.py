@@ -366,9 +366,11 @@ def conditioned(
 def geometric(scale: float, size: int, rng: Rng) -> Integers:
     """Return variables with P(X >= k) = exp(-k / scale), k = 0, 1, 2, ...
 
-    They are discrete Laplace variables conditional on being nonnegative, which has a probability
-    above one half at every scale.
+    Seeded ones are discrete Laplace variables conditional on being nonnegative, which has a
+    probability above one half at every scale.
     """
+    if rng is None:
+        return exact_geometric(scale, size, os.urandom)
     return conditioned(DiscreteLaplace(scale), lambda drawn: drawn >= 0, size, rng)
 
 

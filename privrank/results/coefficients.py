@@ -102,8 +102,8 @@ class CoefficientResult(Result):
         design = self.release.design
         index = pd.Index(names_shown(design), name="item" if design.covariates is None else "term")
         # a row of zeros shows a coefficient that the released comparisons do not identify
-        known = np.asarray(self._display().any(axis=1))
-        return pd.Series(np.array(values), index=index, name=name).where(known)
+        known = self._display().any(axis=1)
+        return pd.Series(np.where(known, values, np.nan), index=index, name=name)
 
     def _errors(self, half: FloatArray, name: str) -> pd.Series[float]:
         """Return the standard errors from one source, given half its covariance."""
@@ -351,7 +351,9 @@ class CoefficientResult(Result):
 
     @cached_result
     def _intervals(self, level: float) -> tuple[FloatArray, FloatArray]:
-        lower, upper = scoretests.intervals(self._inference(), self._display(), level)
+        lower, upper = scoretests.intervals(
+            self._inference(), self._display(), level, self._pvalues()
+        )
         return readonly_copy(lower, np.float64), readonly_copy(upper, np.float64)
 
     def _unlimited(self) -> dict[str, str]:

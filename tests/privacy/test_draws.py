@@ -111,11 +111,9 @@ def test_a_secret_generator_has_384_bits_of_the_system(urandom):
     assert state["counter"].tolist() == words[2:].tolist()
 
 
-def test_a_secret_permutation_is_the_system_s(monkeypatch):
-    class Reversing:
-        def shuffle(self, order):
-            order.reverse()
-
-    monkeypatch.setattr(draws, "random", SimpleNamespace(SystemRandom=Reversing))
+def test_a_secret_permutation_sorts_words_of_the_system(urandom):
+    equal, distinct = np.array([[5, 1, 5, 2], [2**63 + 5, 2**63, 11, 7]], dtype=np.uint64)
+    left = urandom(equal.tobytes(), distinct.tobytes())
     assert draws.draw_permutation(4, None) == (3, 2, 1, 0)
+    assert not left  # equal words are drawn again
     assert sorted(draws.draw_permutation(4, np.random.default_rng(0))) == [0, 1, 2, 3]
