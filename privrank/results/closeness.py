@@ -398,8 +398,8 @@ class ClosenessResult(Result):
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
         return tables.laid_out(
             self.to_frame()
-            .dropna(axis="columns")
             .assign(pvalue=self.pvalue)
+            .dropna(axis="columns")
             .set_axis([self.asked.name]),
             {
                 "pvalue": tables.Column("p-value", tables.pvalue_cell),
@@ -454,7 +454,8 @@ class ClosenessResult(Result):
 
     def _verdict(self) -> list[str]:
         if self.asked.decision is not None:
-            return said("bit differs" if self.reject else "bit does not differ") + said("bit")
+            bit = said("bit differs" if self.reject else "bit does not differ")
+            return [*bit, *said("decision alone"), *said("bit")]
         if self.release.sample.paired:
             return verdict(self, "no evidence, pairs")
         private = self.release.sample.private_labels
