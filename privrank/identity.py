@@ -44,8 +44,8 @@ IdentityMethod = Literal[
 
 _H1 = {
     "two-sided": "they do not.",
-    "larger": "the first is more likely.",
-    "smaller": "the first is less likely.",
+    "larger": "the first category is more likely.",
+    "smaller": "the first category is less likely.",
 }
 
 

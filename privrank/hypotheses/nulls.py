@@ -478,7 +478,7 @@ class NullModel:
             return "all orders of the items are equally likely."
         if len(set(self.probabilities)) == 1:
             return "all categories are equally likely."
-        return "the categories have the probabilities given."
+        return "the answers have the probabilities given."
 
 
 def binomial_null(n: int, p: float) -> Null:

@@ -437,7 +437,8 @@ class Power(ABC):
         possible best orders, and the corresponding numbers of units, epsilons and effects.
         :func:`privrank.hypotheses.effects.least_errors` has the proof. Other plans have no such
         bound. In the local model the region is the bound for a central curator, and local reports
-        achieve much less. Lines and regions are interpolated between the numbers on the axis.
+        achieve much less. Lines and regions are interpolated between the numbers on the axis. Bands
+        are two Monte Carlo standard errors wide on either side.
 
         Parameters
         ----------

@@ -703,11 +703,14 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
         notes = guarantee.interval_notes(key, release, level) if connected else []
         notes += [*chain.from_iterable(map(guarantee.tie_notes, shared)), *_cost_notes(result)]
     else:
-        notes = guarantee.interval_notes("coefficients", release, level)
+        any_shown = design.davidson or frame["coef"].notna().any()
+        notes = guarantee.interval_notes("coefficients", release, level) if any_shown else []
         notes += said("centred" if facts.item_columns else "sum to zero")
         # coefficients without a prefix are worths at these values
         names = " and ".join(name for name, _, _ in facts.bounds)
-        notes += said("zero of covariates", names and "Intercept" in facts.columns, names=names)
+        group = " in the reference group" if facts.factors else ""
+        known = names and "Intercept" in facts.columns
+        notes += said("zero of covariates", known, names=names, group=group)
         notes += _covariate_notes(result, facts)
     perturbed = release.source != "none" and WORTHS in release.parts
     if design.davidson:
@@ -767,14 +770,16 @@ def _covariate_notes(result: BTLResult, facts: Covariates) -> list[str]:
 def _test_notes(result: BTLResult) -> list[str]:
     """Return notes on the tests of single estimates, and of terms or of equal worths."""
     if result.release.design.covariates is not None:
+        terms = result.wald_test_terms()
         tests = [
             f"{name}: statistic = {row['statistic']:.2f}, df = {row['df']:.0f}, "
             f"{tables.format_pvalue(row['pvalue'])}"
             if row["df"]
             else f"{name}: {tables.UNIDENTIFIED}"
-            for name, row in result.wald_test_terms().to_dict("index").items()
+            for name, row in terms.to_dict("index").items()
         ]
-        return said("coefficient tests") + said("tests of terms", tests="; ".join(tests))
+        single = said("coefficient tests", terms["df"].any())
+        return single + said("tests of terms", tests="; ".join(tests))
     test = result.test_homogeneity()
     if test.df == 0:
         return said("equal worths, unknown")

@@ -45,7 +45,7 @@ CLAIMS = {
     "coefficients": "Intervals are pointwise {level} confidence intervals and account for "
     "{errors}.",
     "centred": "Item covariates are centred.",
-    "sum to zero": "The coefficients of each column sum to zero over the items.",
+    "sum to zero": "The coefficients of each design column sum to zero over the items.",
     "win rates": "Intervals are pointwise {level} confidence intervals of the win rates against "
     "the opponents met and account for {errors}; rank sets have simultaneous {level} coverage.",
     "net wins": "Intervals are pointwise {level} confidence intervals of the expected net wins "
@@ -63,7 +63,7 @@ CLAIMS = {
     "tie.",
     "estimator": "Estimates are by {estimator}.",
     "perturbed estimator": "Estimates are by perturbed {estimator}.",
-    "zero of covariates": "Coefficients without a prefix are worths at {names} = 0.",
+    "zero of covariates": "Coefficients without a prefix are worths at {names} = 0{group}.",
     "lack of fit": "Lack of fit of the item covariates: Monte Carlo {pvalue}. Estimated standard "
     "deviation of the items about the covariate model: {listed}. Standard errors include it, and t "
     "quantiles have the {freedom} degrees of freedom that the items leave for it.",
@@ -78,15 +78,15 @@ CLAIMS = {
     "number of omitted answers is not published.",
     "pairs left out": "Randomly selected answers were used, at most {answers} per respondent (one "
     "per pair). The number of omitted answers is not published.",
-    "equal estimates": "Equal estimates, in the declared order: {names}.",
+    "equal estimates": "Items with equal ranks, in the declared order: {names}.",
     "equal estimates, order": "A public random permutation decides between them in `order`.",
     "equal estimates, selection": "A public random order decided which of them are selected.",
     # tests of comparisons
     "score tests": "P-values and intervals are by score tests; standard errors describe the "
     "estimates.",
-    "worth tests": "P-values are two-sided score tests of worth = 0 (the mean).",
-    "worth tests, Wald": "P-values are two-sided Wald tests of worth = 0 (the mean).",
-    "coefficient tests": "P-values are two-sided score tests of coefficient = 0.",
+    "worth tests": "P-values are from two-sided score tests of worth = 0 (the mean).",
+    "worth tests, Wald": "P-values are from two-sided Wald tests of worth = 0 (the mean).",
+    "coefficient tests": "P-values are from two-sided score tests of coefficient = 0.",
     "tests of terms": "Joint tests of terms (Monte Carlo): {tests}.",
     "equal worths": "Test that all worths are equal: statistic = {statistic:.2f}, df = {df}, "
     "{pvalue}.",
@@ -96,10 +96,10 @@ CLAIMS = {
     "statistic = {statistic:.2f}, df = {df}, {pvalue}.",
     "equal worths, unknown": "No test of equal worths: the noisy comparisons do not identify any "
     "difference.",
-    "separated": "The selected set is separated from the other items at the {level} level: gap "
-    "{gap} to rank {rank}, {pvalue} (H0: an omitted item is at least as good as a selected one).",
-    "not separated": "The selected set is not separated from the other items at the {level} level: "
-    "gap {gap} to rank {rank}, {pvalue} (H0: an omitted item is at least as good as a selected "
+    "separated": "The selected set is separated from the other items at the {level} level (gap to "
+    "rank {rank}: {gap}; {pvalue}; H0: an omitted item is at least as good as a selected one).",
+    "not separated": "The selected set is not separated from the other items at the {level} level "
+    "(gap to rank {rank}: {gap}; {pvalue}; H0: an omitted item is at least as good as a selected "
     "one).",
     "separation": "H1: the selected items have the {k} highest values.",
     "wider ranks": "Rank sets, simultaneous for all pairs, may extend beyond rank {k}.",
@@ -133,9 +133,9 @@ CLAIMS = {
     "protected groups": "Protected: the {kind} and group membership.",
     "public groups": "Protected: the {kind}. Public: group membership.",
     "protected both": "Protected: both {kind} of a respondent.",
-    "covariates public": "Public: the covariate values.",
-    "order public": "Public: the order of the items in each comparison, which must not depend on "
-    "the answer.",
+    "covariates public": "Also public: the covariate values.",
+    "order public": "Also public: the order of the items in each comparison, which must not depend "
+    "on the answer.",
     "level": "Epsilon applies to one {row}; a respondent with r {row}s has epsilon = r x "
     "{epsilon:g}.",
     "level, bound": "Epsilon applies to one {row}; a respondent with up to {rows} {row}s has "
@@ -195,8 +195,8 @@ CLAIMS = {
     "by net wins": "Items are ranked by net wins (wins minus losses).",
     "by wins and losses": "Items are ranked by win rate, from wins and losses released together. "
     "This form was chosen by its predicted noise, which depends on public numbers only.",
-    "by nets and counts": "Items are ranked by win rate, from net wins and item counts. This form "
-    "was chosen by its predicted noise, which depends on public numbers only.",
+    "by nets and counts": "Items are ranked by win rate, from net wins and item counts. The choice "
+    "of this form depends on the options and on public numbers only.",
     "met unknown": "How often two items met is unknown; gaps allow for the largest possible "
     "number.",
     # tests
@@ -233,14 +233,14 @@ CLAIMS = {
     "no evidence": "Failure to reject is not evidence for H0; detectable_effect() gives the effect "
     "that this design detects.",
     "no evidence, private labels": "Failure to reject is not evidence for H0; "
-    "pr.power.ClosenessPower gives the effect that groups of supposed sizes detect.",
-    "no evidence, pairs": "Failure to reject is not evidence for H0; simulate pairs of your own "
-    "for the effect that this design detects.",
-    "completed": "Ties and missing ranks were completed by a secret draw from H0, given what was "
-    "reported. The level assumes that what a respondent leaves open depends on their ranking only "
-    "through what they report.",
+    "pr.power.ClosenessPower gives the effect that a test of groups of assumed sizes detects.",
+    "no evidence, pairs": "Failure to reject is not evidence for H0; to find the effect that this "
+    "design detects, simulate pairs of answers.",
+    "completed": "Ties and missing ranks were completed by a secret draw from H0, given the "
+    "reported parts. The level assumes that which parts a respondent leaves open depends on the "
+    "ranking only through the reported parts (missing at random).",
     "completed groups": "Ties and missing ranks were completed once by a secret uniform draw. The "
-    "level assumes that they arise alike in all groups.",
+    "level assumes that they arise in the same way in all groups.",
     "threshold": "H0 is rejected if the statistic reaches the threshold. A statistic that is the "
     "largest of several, each less a public quantile, may be negative.",
     "distance": "The total variation distance from H0 is estimated at {effect:.3f}; {level} "
@@ -285,8 +285,8 @@ CLAIMS = {
     "mean scores": "Intervals are pointwise {level} confidence intervals of mean Borda scores over "
     "all surveys that these represent. They account for the choice of surveys (Student's t, "
     "{freedom} df) and for {errors}.",
-    "pooled worth tests": "P-values are two-sided tests of worth = 0 (the mean).",
-    "score means": "P-values are two-sided tests of Borda score = {mean:g} (the mean).",
+    "pooled worth tests": "P-values are from two-sided tests of worth = 0 (the mean).",
+    "score means": "P-values are from two-sided tests of Borda score = {mean:g} (the mean).",
     "Q of releases": "Q tests that the releases differ by their noise alone.",
     "Q of surveys": "Q tests that all surveys share the same parameters.",
     "Q of items": "Q refers to the item that differs most clearly; its p-value is adjusted.",
@@ -352,22 +352,23 @@ WARNINGS = {
     "or a larger epsilon if it is small.",
     "unfinished": "The solver stopped before it reached its precision, so the estimates may be "
     "inaccurate. Use a larger penalty.",
-    "uncertain": "The standard errors cannot be computed in double precision at this release, so "
-    "they, the intervals and the p-values are missing. Use a larger penalty or a larger epsilon.",
-    "large ridge": "The ridge penalty is {most:.3g} times the information in at least one "
-    "direction. Shrinkage dominates there and intervals undercover. Use a larger epsilon, fewer "
-    "covariates or more comparisons.",
+    "uncertain": "Not all standard errors can be computed in double precision at this release, so "
+    "some standard errors, intervals or p-values are missing. Use a larger penalty or a larger "
+    "epsilon.",
+    "large ridge": "The ridge penalty is {most} times the information in at least one direction. "
+    "Shrinkage dominates there and bounded intervals undercover. Use a larger epsilon, more "
+    "comparisons or (in a regression) fewer covariates.",
     "rough groups": "The noise of the answers by group (standard error {error:.3g}) is large "
-    "relative to the noisy number of answers of {groups}. Intervals for these levels undercover. "
-    "Use a larger epsilon, or merge rare levels.",
+    "relative to the noisy number of answers of {groups}. Bounded intervals for these levels "
+    "undercover. Use a larger epsilon, or merge rare levels.",
     "matching rejected": "Items did not meet opponents of their own half of the ranking as often "
     "as pair_counts='proportional' implies ({pvalue}), and there are too few comparisons to allow "
     "for it. Worths and intervals may be wrong. " + _RELEASED_COUNTS,
     "matching by worth": "The choice of opponents depends on worth more than intervals can allow "
     "for: beta is {beta:.3f}, and its size is above {most:.3g}. Worths and intervals may be "
     "wrong. " + _RELEASED_COUNTS,
-    "large delta": "Delta {delta:g} is not smaller than 1 / nobs, which would allow publishing "
-    "one unit outright. Use a delta well below 1 / nobs.",
+    "large delta": "Delta {delta:g} is not smaller than 1 / n = 1 / {nobs:,}, which would allow "
+    "publishing one unit outright. Use a delta well below 1 / n.",
     "uncounted items": "The numbers of comparisons of {names} are within their noise. The win "
     "rates and ranks of these items are unknown.",
     "opponents uneven": "Items did not meet all opponents equally often, so a higher win rate may "
@@ -389,8 +390,9 @@ LIMITS = {
     "nobody ties": "With this much noise it cannot be ruled out that ties have probability 0.",
     "everybody ties": "With this much noise it cannot be ruled out that ties have probability 1.",
     "net wins alone": "Items are ranked by net wins (wins minus losses), which used all of "
-    "epsilon. Only the selected set is stated, because it is unknown how often each item was "
-    "compared. Release these numbers with target='win rate', or declare them with pair_counts=.",
+    "epsilon. No intervals, tests or rank sets are given, because it is unknown how often each "
+    "item was compared. Release these numbers with target='win rate', or declare them with "
+    "pair_counts=.",
 }
 
 # A clear difference, by the kind of the sample and the sign of the difference.

@@ -480,7 +480,7 @@ class ClosenessResult(Result):
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
-        frame = self.to_frame().dropna(axis="columns").assign(pvalue=self.pvalue)
+        frame = self.to_frame().assign(pvalue=self.pvalue).dropna(axis="columns")
         frame = frame.set_axis([self.asked.name])
         columns = {
             "pvalue": tables.Column("p-value", tables.pvalue_cell),
@@ -570,7 +570,8 @@ class ClosenessResult(Result):
 
     def _verdict(self) -> list[str]:
         if self.asked.decision is not None:
-            return said("bit differs" if self.reject else "bit does not differ") + said("bit")
+            bit = said("bit differs" if self.reject else "bit does not differ")
+            return [*bit, *said("decision alone"), *said("bit")]
         if self.release.sample.paired:
             return verdict(self, "no evidence, pairs")
         private = self.release.sample.private_labels

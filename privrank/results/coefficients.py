@@ -689,4 +689,5 @@ def _ridge_notes(release: Release, equations: ScoreEquations, fitted: WorthEstim
         rest = np.trace(information + ridge) * (np.eye(len(known)) - known)
         # the largest eigenvalue of the ridge relative to the information, over all directions
         most = largest_ratio(ridge, information + rest) if ridge.any() else 0.0
-    return warned("large ridge", most > 1.0, most=most)
+    shown = f"{most:.3g}" if most < 100.0 else f"{most:,.0f}"
+    return warned("large ridge", most > 1.0, most=shown)

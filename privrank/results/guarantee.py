@@ -197,7 +197,8 @@ def _covariance(release: Release, effect: float, details: bool) -> str:
         return "" if uncounted(release) else "nonrobust (independent answers)"
     if at_most(release):
         return f"design effect at most {released_effect(release):.2f}"
-    if names.LARGEST in release.found and math.isfinite(effect):
+    # the effect is missing if the release identifies no difference
+    if math.isfinite(release.found.get(names.LARGEST, math.nan)):
         least = " (least)" if details and effect == 1.0 else ""
         return f"design effect {effect:.2f}{least}"
     pairs = details and names.LARGEST not in release.found
@@ -391,7 +392,8 @@ def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
 
 def delta_notes(release: Release) -> list[str]:
     """Return a warning if delta is too large for a meaningful guarantee."""
-    return warned("large delta", release.delta * release.survey.nobs >= 1, delta=release.delta)
+    nobs = release.survey.nobs
+    return warned("large delta", release.delta * nobs >= 1, delta=release.delta, nobs=nobs)
 
 
 def release_facts(release: Release) -> dict[str, str]:

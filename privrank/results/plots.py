@@ -373,7 +373,8 @@ def pairwise(
     if m <= 15:
         for (row, column), value in np.ndenumerate(values):
             if row != column:
-                ink = "white" if abs(value - 0.5) > 0.25 else "0.15"
+                # legible on a white page, and on a dark one with the brightness inverted
+                ink = "white" if abs(value - 0.5) > 0.23 else _INK
                 text = "–" if np.isnan(value) else f"{value:.2f}"
                 ax.text(column, row, text, color=ink, ha="center", va="center", fontsize="small")
     ax.figure.figure.colorbar(
@@ -546,7 +547,8 @@ def planned(
         if frame[outcome].between(0, 1).all():
             low = low.clip(0, 1)
             high = high.clip(0, 1)
-        ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0)
+        band = "2 Monte Carlo standard errors" if number == 0 and frame["std err"].any() else None
+        ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0, label=band)
         ax.plot(rows[across], rows[outcome], color=color, marker=marker, ms=5, label=label)
         if "beyond" in rows and label != "non-private":
             ax.fill_between(

@@ -18,7 +18,7 @@ from privrank.util.arrays import most_rankings
 # The sentence for each kind of departure against which a statistic has little or no power.
 BLINDNESS: dict[Blindness, str] = {
     "single category": "This method has little power against a deviation in a single category; "
-    "method='auto' has.",
+    "method='auto' has power against it.",
     "many categories": "This method has little power against small differences in many "
     "categories; method='tv' has more.",
     "dense choices": "This method has little power if there are many more choices than "
@@ -28,7 +28,8 @@ BLINDNESS: dict[Blindness, str] = {
     "even pairs": "This method has little power against departures that leave all pairs of items "
     "even. method='auto' also compares how often items are ranked first or last.",
     "equal mean ranks": "This method has little power against opposite camps, cycles of "
-    "preferences and items ranked first or last if mean ranks are equal; method='auto' has.",
+    "preferences and items ranked first or last if mean ranks are equal; method='auto' has power "
+    "against them.",
     "equal mean ranks, reports": "The statistic depends on mean ranks alone. It has no power "
     "against opposite camps, cycles of preferences and items ranked first or last if mean ranks "
     "are equal.",
@@ -40,14 +41,14 @@ BLINDNESS: dict[Blindness, str] = {
     "two rankings alone": "The statistic is the agreement of two rankings and has power against a "
     "strong consensus only.",
     "halfway consensus": "This method has little power against a consensus on an order halfway "
-    "between the order of the columns and its reverse; method='auto' has.",
+    "between the order of the columns and its reverse; method='auto' has power against it.",
     "dispersion": "This method has little power against another dispersion about the centre; "
-    "method='auto' has.",
+    "method='auto' has power against it.",
     "equal mean distance": "This method has no power against another centre at the same mean "
-    "distance; method='auto' has for at most 200 items.",
-    "pairs and distance alone": "The statistic depends on the shares of pairs of items and the "
-    "mean distance to the centre only. For at most 6 items, a table of probabilities as null is "
-    "compared with the shares of all orders.",
+    "distance; for at most 200 items, method='auto' has power against it.",
+    "pairs and distance alone": "The statistic depends only on the shares of pairs of items and on "
+    "the mean distance to the centre. For at most 6 items, declare the null as a table of "
+    "probabilities to compare the shares of all orders.",
     "even public pairs": "The statistic depends on the order of the public pairs only and has no "
     "power against a consensus that leaves these even.",
     "one side": "This one-sided test has no power against a departure in the other direction.",
@@ -65,7 +66,7 @@ BLINDNESS: dict[Blindness, str] = {
     "rare category, private labels": "This method has little power against a difference in one "
     "rare category of many.",
     "equal pairwise fractions": "This method has no power against differences that leave all "
-    "pairwise fractions equal; method='mmd' has.",
+    "pairwise fractions equal; method='mmd' has power against them.",
     "beyond landmarks": "For so many rankings the kernel is projected on 1,024 public rankings. "
     "Differences that this projection leaves out are not detected.",
     "equal margins": "This method has no power if both samples have the same distribution but the "
@@ -138,8 +139,9 @@ def interval_text(low: float, high: float, least: float = 0.0005) -> str:
 def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
     """Return H0 and H1 of a test of uniformity in words."""
     m = len(sample.items)
-    named = f"{m} categories" if sample.kind == "choices" else f"orders of the {m} items"
-    return f"all {named} are equally likely.", "some are more likely than others."
+    every = "both categories" if m == 2 else f"all {m} categories"
+    named = every if sample.kind == "choices" else f"all orders of the {m} items"
+    return f"{named} are equally likely.", "some are more likely than others."
 
 
 def power_notes(

@@ -753,12 +753,16 @@ def _separated(result: TopKResult, details: bool) -> list[str]:
     """Return whether the set is separated."""
     separated = result.pvalue <= result.alpha
     # explain that a separated set and wider rank sets are no contradiction
-    beyond = result.to_frame().query("selected")["rank_upper"] > result.k
+    frame = result.to_frame()
+    beyond = frame.query("selected")["rank_upper"] > result.k
+    gap = f"{result.statistic:,.0f}" if result._by_net else f"{result.statistic:.4f}"
+    if frame.iloc[result.k - 1 : result.k + 1, 0].isna().any():
+        gap = tables.UNIDENTIFIED
     return [
         *said(
             "separated" if separated else "not separated",
             level=percent(result.alpha),
-            gap=f"{result.statistic:,.0f}" if result._by_net else f"{result.statistic:.4f}",
+            gap=gap,
             rank=result.k + 1,
             pvalue=tables.format_pvalue(result.pvalue),
         ),

@@ -396,7 +396,7 @@ def test_a_one_sided_test_leaves_the_interval_of_the_distance_alone():
     fit = pr.IdentityTest.from_counts(counts, even).fit(2.0, rng=np.random.default_rng(1), **asked)
     low, high = fit.conf_int()
     assert not fit.reject and 0.4 < low < 0.45 < high
-    assert "H1: the first is more likely" in str(fit.summary())
+    assert "H1: the first category is more likely" in str(fit.summary())
 
 
 @pytest.mark.parametrize("alternative", ["larger", "smaller"])

@@ -255,7 +255,7 @@ def test_a_release_of_net_wins_has_no_win_rates():
     assert again.target == "net wins" and again.pvalue == 1.0
     assert again.conf_int().isna().all(axis=None) and (again.pvalues == 1).all()
     assert again.rank_conf_int().to_numpy().tolist() == [[1, 6]] * 6
-    assert "Only the selected set is stated" in " ".join(str(again.summary()).split())
+    assert "No intervals, tests or rank sets are given" in " ".join(str(again.summary()).split())
 
 
 @quiet

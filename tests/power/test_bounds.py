@@ -270,4 +270,6 @@ def test_the_region_of_an_excess_is_at_the_bottom_and_others_have_none():
     worths = pr.power.BTLPower(items=3, max_rows=3, design="public", replicates=20)
     for other, effect in ((wide, {"phi": 0.5}), (worths, {"contrast": 0.5})):
         drawn = other.plot_power(nobs=[40, 60], epsilon=0.5, **effect).axes[0]
-        assert not any(part.get_hatch() for part in drawn.collections) and not drawn.get_legend()
+        assert not any(part.get_hatch() for part in drawn.collections)
+        entries = [text.get_text() for text in drawn.get_legend().get_texts()]
+        assert entries == ["2 Monte Carlo standard errors"]
