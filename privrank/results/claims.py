@@ -258,13 +258,17 @@ CLAIMS = {
     "differences, released": "Differences of {measure} by group, released with epsilon "
     "{epsilon:.4g}: {count} statements with simultaneous {level} coverage, whether or not H0 is "
     "rejected.",
-    "shares by group": "Shares are noisy counts divided by the size of the group, in percent. The "
+    "shares by group": "Shares are counts divided by the size of the group, in percent. The "
     "{count} differences by group have simultaneous {level} intervals; one is called clear if its "
     "interval excludes 0 and H0 is rejected.",
+    "shares by group, released": "Shares are noisy counts divided by the size of the group, in "
+    "percent. The {count} differences by group have simultaneous {level} intervals; one is called "
+    "clear if its interval excludes 0 and H0 is rejected.",
     "distance of shares": "Distance: total variation distance of the two groups. Its {level} "
     "interval contains 0 if and only if the test does not reject.",
-    "null tables": "The p-value is the larger of two, from tables with noise that are drawn under "
-    "H0 at two estimates of the pooled counts. Its level was measured in simulations.",
+    "null tables": "The p-value is that of an exact permutation test.",
+    "null tables, released": "The p-value is the larger of two, from tables with noise that are "
+    "drawn under H0 at two estimates of the pooled counts. Its level was measured in simulations.",
     "no clear difference": "No difference is clear.",
     "one more difference": "1 more is clear: see details().",
     "more differences": "{left} more are clear: see details().",

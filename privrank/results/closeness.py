@@ -527,7 +527,10 @@ class ClosenessResult(Result):
                     *self._verdict(),
                     *power_notes(self.asked, sample, attainable),
                     *said("completed groups", sample.completed),
-                    *said("null tables", self.asked.form == "table"),
+                    *said(
+                        "null tables" if release.source == "none" else "null tables, released",
+                        self.asked.form == "table",
+                    ),
                 ],
                 assumptions=assumed(guarantee.assumptions(release)),
                 privacy=[
@@ -671,10 +674,10 @@ def _detail_notes(result: ClosenessResult) -> list[str]:
     clear = frame[frame["clear"]]
     stated = clear_words(release.sample, clear, _MAX_WORDS)
     left = len(clear) - len(stated)
-    key = "differences" if release.source == "none" else "differences, released"
+    key = "shares by group" if result.asked.form == "table" else "differences"
     return [
         *said(
-            "shares by group" if result.asked.form == "table" else key,
+            key if release.source == "none" else f"{key}, released",
             measure="mean ranks" if release.sample.kind == "rankings" else "shares",
             epsilon=release.parts[f"{DETAILS} 0"].epsilon,
             count=len(frame),
