@@ -63,6 +63,7 @@ STUDIES = (
     "local_figures",
     "ledger_kills",
     "audit",
+    "rivals",
 )
 
 

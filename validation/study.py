@@ -190,11 +190,11 @@ def table(
     asked: argparse.Namespace,
     first: int,
     verdict: Callable[[list[dict[str, Any]]], str] = lambda rows: "",
-) -> None:
+) -> list[dict[str, Any]]:
     """Run the cells whose names contain a requested part; write the table if all were run.
 
     `row(cell, found)` makes a row from the results of `run(rng, cell)` in all replicates; a cell
-    may use fewer. `verdict(rows)` returns the conclusion from all rows.
+    may use fewer. `verdict(rows)` returns the conclusion from all rows. Returns the rows.
     """
     started = time.time()
     rows: list[dict[str, Any]] = []
@@ -210,6 +210,7 @@ def table(
             print(f"{cell}: {rows[-1]}", flush=True)
     if done == len(cells):
         write(name, title, command, rows, started, verdict(rows) if rows else "")
+    return rows
 
 
 def _record(name: str) -> None:
