@@ -107,7 +107,9 @@ def cells() -> list[Cell]:
         ]
     for k, epsilon, alternative in product((3, 6, 8, 9, 12), (0.5, 1.0), ALTERNATIVES):
         small = round(60 / epsilon)
-        found += [Cell(alternative, k, (small, times * small), epsilon) for times in (2, 3, 10)]
+        found += [
+            Cell(alternative, k, (small, round(times * small)), epsilon) for times in (1.8, 2, 10)
+        ]
     return found
 
 

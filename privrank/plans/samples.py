@@ -424,7 +424,7 @@ def method_of(method: str, sample: Sample, epsilon: float) -> str:
     if method != "auto" or sample.kind == "rankings" or not apart or k > MAX_TABLE:
         return method
     least = min(sample.sizes)
-    unequal = sample.nobs >= 2 * len(sample.sizes) * least
+    unequal = sample.nobs >= 1.5 * len(sample.sizes) * least
     if k <= 3 or least * epsilon**2 >= 5.0 * k**1.5 or (k <= _UNEQUAL_CATEGORIES and unequal):
         return "table"
     return "permutation"
