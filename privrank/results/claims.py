@@ -349,6 +349,9 @@ WARNINGS = {
     "few respondents": "With fewer than {fewest} respondents tests reject too often, in up to "
     "0.08 of surveys at level 0.05, because the dependence of a respondent's answers is poorly "
     "known.",
+    "repeated questions": "With fewer than {fewest} respondents who may answer a question "
+    "repeatedly, tests reject too often if few respondents dissent, in up to 0.085 of surveys at "
+    "level 0.05.",
     "infinite": "Without a penalty the {estimates} are not finite at this release (an item or "
     "group won or lost all its comparisons); penalty='auto' was used.",
     "beyond": "The noisy counts lie on or outside the boundary of possible data, so the most "

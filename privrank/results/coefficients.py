@@ -44,6 +44,7 @@ TIE_ROW = "tie (log nu)"
 
 # Number of respondents from which tests with known answers keep their level.
 MIN_CLUSTERS = 8
+MIN_REPEATING = 100
 
 # Significance level of the check of proportional pair counts.
 MATCHING_LEVEL = 0.05
@@ -584,10 +585,14 @@ def fit_warnings(
     alone = by_items and pair_counts(release).get("member") is not None
     messages += warned("item covariates alone", alone)
     messages += _weak_notes(release.design, equations)
+    measured = MOMENTS[0] in release.parts
+    few = release.design.nobs < MIN_CLUSTERS
+    messages += warned("few respondents", measured and few, fewest=MIN_CLUSTERS)
+    repeated = measured and not few and not release.design.distinct_pairs
     messages += warned(
-        "few respondents",
-        MOMENTS[0] in release.parts and release.design.nobs < MIN_CLUSTERS,
-        fewest=MIN_CLUSTERS,
+        "repeated questions",
+        repeated and release.design.nobs < MIN_REPEATING,
+        fewest=MIN_REPEATING,
     )
     if len(parts) == equations.items:  # no number is shown that needs a warning
         return (*messages, *guarantee.delta_notes(release))

@@ -249,3 +249,18 @@ def test_few_respondents_are_warned_of(people):
         warnings.simplefilter("ignore", pr.PrivrankWarning)
         fit = pr.PrivateBTL(frame, **given).fit(np.inf)
     assert any("fewer than 8 respondents" in said for said in fit.warnings) == (people < 8)
+
+
+def test_few_respondents_with_repeated_questions_are_warned_of():
+    rows = [(who, "a", "b", 1 if who > 2 else -1) for who in range(40) for _ in range(3)]
+    frame = pd.DataFrame(rows, columns=["who", "item1", "item2", "outcome"])
+    options = {"items": ["a", "b"], "respondent": "who", "max_rows": 3}
+    repeated = pr.PrivateBTL(frame, distinct_pairs=False, **options)
+    once = pr.PrivateBTL(frame.drop_duplicates(), **options)
+    message = "who may answer a question repeatedly"
+    with pytest.warns(pr.PrivrankWarning, match=message):
+        result = repeated.fit(np.inf)
+    assert message in " ".join(str(result.summary()).split())
+    # neither with noise, where no test uses the measured dependence, nor where nobody repeats
+    for fit in (repeated.fit(4.0, rng=np.random.default_rng(1)), once.fit(np.inf)):
+        assert message not in " ".join(str(fit.summary()).split())
