@@ -102,6 +102,14 @@ TABLES = {
         "agree": "interval and test agree",
     },
     "closeness_activity": {"most": "0.05 plus two standard errors"},
+    "core_tables": {
+        "found": "observed",
+        "bound": "bound by chance",
+        "earlier rule": "observed, earlier rule",
+        "width, specified": "relative width, specified",
+        "width": "relative width",
+        "worst": "worst contrast or setting",
+    },
     "coverage": {"of stated": "coverage of stated intervals", "privacy part": "privacy component"},
     "covariates": {"level of the null term": "size of the test of a term without effect"},
     "davidson": {

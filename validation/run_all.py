@@ -31,6 +31,7 @@ STUDIES = (
     "noise_distributions",
     "plans",
     "hypotheses",
+    "core_tables",
     "assumptions",
     "uniformity_level",
     "uniformity_limit",

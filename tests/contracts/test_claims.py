@@ -77,6 +77,7 @@ WORST = {
     "identified": [lambda t: t["worst pair"].max()],
     "rank_sets": [lambda t: t["hold"].min()],
     "hypotheses": [lambda t: t[["worst", "all pairs"]].max().max()],
+    "core_tables": [lambda t: t[t["measure"].str.startswith("size")]["found"].max()],
     "selection": [lambda t: t["separation, type I at .05"].max()],
     "pooling": [lambda t: t["pairs"].min(), lambda t: t[t["shift"] == 0]["Q rejects"].max()],
     "uniformity_level": [lambda t: t["level"].max()],
