@@ -268,6 +268,9 @@ def known() -> list[Claim]:
         Claim(f"IdentityTest, {method}", "row", "auto", identity, LONG, {"method": method, **FEW})
         for method in ("auto", "omnibus", "kernel", "distance")
     ]
+    three = partial(shared, categories=["a", "b", "c"])
+    answers = [(choice, "u") for choice in "abc"]
+    made.append(Claim("ClosenessTest, table", "row", "auto", three, answers, {"method": "table"}))
     return made
 
 
