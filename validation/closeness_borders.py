@@ -2,10 +2,10 @@
 
 `ClosenessTest` of choices uses the table for at most 3 categories, for a smallest group of at least
 10 k^1.5 / epsilon^2, and for at most 8 categories if one group is small. Cells are at these
-borders. In the first group a category is more likely that is rare elsewhere (`rare`), one middle category
-gains (`atom`), the leading category loses to the rarest (`moved`), or every other category gains
-(`spread`). Groups are equal (`1:1`) or the first is the smallest. `simple` is the rival of ten
-lines: independent Laplace noise on all counts, and a likelihood ratio with a bootstrap null.
+borders. In the first group a category is more likely that is rare elsewhere (`rare`), one middle
+category gains (`atom`), the leading category loses to the rarest (`moved`), or every other category
+gains (`spread`). Groups are equal (`1:1`) or the first is the smallest. `simple` is the rival of
+ten lines: independent Laplace noise on all counts, and a likelihood ratio with a bootstrap null.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The p-value compares the released table with null tables whose pooled counts are
 so its level is not exact. Cells: number of categories, distribution, sizes of the groups, epsilon.
 Distributions are equal shares, shares in proportion to 1/rank (`Zipf`), one category with 98% of
 the answers (`rare`), one with all (`one`), and half of the categories empty (`half empty`). The
-last cells are at the number of answers from which the table is the default for more than six
-categories. Every null hypothesis is true.
+last cells have half of the number of answers from which the table is the default for more than
+three categories. Every null hypothesis is true.
 """
 
 from __future__ import annotations
