@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from privrank.hypotheses.effects import (
     DetectableEffect,
@@ -376,9 +377,13 @@ class ClosenessResult(Result):
         sizes = np.array(sample.sizes, dtype=np.float64)
         mean = np.array([contrast.weights(sizes) @ totals for contrast in compared])
         width = half_widths(totals, sizes, distribution, step, level, compared)
+        # intervals of single means have Wilson's centres; differences have no such skewness
+        added = float(ndtri(0.5 * level / mean.size)) ** 2
+        number = np.array([[math.inf if c.second else sizes[c.first[0]]] for c in compared])
+        centre = mean + added / (added + number) * (0.5 - mean)
         # mean scores are between 0 and 1, and their differences between -1 and 1
         least = [[-1.0 if contrast.second else 0.0] for contrast in compared]
-        mean, low, high = largest * np.clip([mean, mean - width, mean + width], least, 1.0)
+        mean, low, high = largest * np.clip([mean, centre - width, centre + width], least, 1.0)
         names = [*self.groups.index, _REST]
         others = [c.second[0] if len(c.second) == 1 else -1 for c in compared]
         return pd.DataFrame(
@@ -417,8 +422,8 @@ class ClosenessResult(Result):
            item  group  share  lower  upper
         0   tea  north   0.67   0.58   0.76
         1  milk  north   0.33   0.24   0.42
-        2   tea  south   0.32   0.20   0.43
-        3  milk  south   0.68   0.57   0.80
+        2   tea  south   0.32   0.21   0.44
+        3  milk  south   0.68   0.56   0.79
         """
         sample = self.release.sample
         if sample.kind == "rankings" or f"{DETAILS} 0" not in self.release.parts:
