@@ -93,10 +93,10 @@ def _work(n: int, m: int) -> int:
 def are_many(n: int, m: int) -> bool:
     """Return whether norms of n uniform rankings of m items are drawn without drawing rankings.
 
-    This is done if drawing rankings would take long and there are at least 1,000 rankings per item
-    (:class:`privrank.mechanisms.ranknorms.Limit`).
+    This is done if there are at least 1,000 rankings per item, and 7 items or so many rankings that
+    drawing them would take long (:class:`privrank.mechanisms.ranknorms.Limit`).
     """
-    return _work(n, m) > _LIGHT and n >= 1_000 * m
+    return n >= 1_000 * m and (m >= 7 or _work(n, m) > _LIGHT)
 
 
 def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) -> int:
