@@ -87,6 +87,12 @@ WORST = {
     ],
     "closeness_activity": [lambda t: t["level"].max()],
     "closeness_pvalues": [lambda t: t["share below 0.05"].max()],
+    "closeness_tables": [lambda t: t["level"].max()],
+    "closeness_tables_intervals": [
+        lambda t: (1 - t["above"] - t["below"]).min(),
+        lambda t: t["details"].min(),
+        lambda t: t["shares"].min(),
+    ],
     "effects": [lambda t: t["coverage"].min()],
     "closeness_intervals": [lambda t: t["coverage"].min()],
     "closeness_details": [lambda t: t["all hold"].min()],
