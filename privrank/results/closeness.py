@@ -679,10 +679,12 @@ def _detail_notes(result: ClosenessResult) -> list[str]:
     clear = frame[frame["clear"]]
     stated = clear_words(release.sample, clear, _MAX_WORDS)
     left = len(clear) - len(stated)
-    key = "shares by group" if result.asked.form == "table" else "differences"
+    keys = ("differences", "differences, released")
+    if result.asked.form == "table":
+        keys = ("shares by group", "shares by group, released")
     return [
         *said(
-            key if release.source == "none" else f"{key}, released",
+            keys[0] if release.source == "none" else keys[1],
             measure="mean ranks" if release.sample.kind == "rankings" else "shares",
             epsilon=release.parts[f"{DETAILS} 0"].epsilon,
             count=len(frame),

@@ -129,7 +129,7 @@ def test_counting_all_rows_is_found(monkeypatch):
 def test_all_that_is_spent_is_reserved_at_once():
     frame = people(np.random.default_rng(2))
     budget = pr.Budget(epsilon=2.0, unit="respondent")
-    spending = {"details_epsilon": 0.5, "effect_epsilon": 0.25, "budget": budget}
+    spending = {"details_epsilon": 0.5, "effect_epsilon": 0.25, "method": "tv", "budget": budget}
     result = fitted(frame, "choice ~ group", 1.0, **spending)
     assert result.epsilon == 1.75 and budget.left == (0.25, 0.0)
     parts = result.release.plan.parts
@@ -138,12 +138,12 @@ def test_all_that_is_spent_is_reserved_at_once():
     once = sum(part.epsilon for name, part in parts.items() if name != "details 1")
     assert once <= 1.75 and once == pytest.approx(1.75)
     with pytest.raises(pr.BudgetExceeded):
-        fitted(frame, "choice ~ group", 0.2, details_epsilon=0.1, budget=budget)
+        fitted(frame, "choice ~ group", 0.2, details_epsilon=0.1, method="tv", budget=budget)
     assert budget.left == (0.25, 0.0)
 
 
 def test_without_details_nothing_is_released():
-    result = fitted(people(np.random.default_rng(2)), "choice ~ group", 1.0)
+    result = fitted(people(np.random.default_rng(2)), "choice ~ group", 1.0, method="tv")
     assert not any(name.startswith(DETAILS) for name in result.release.parts)
     with pytest.raises(ValueError, match="details_epsilon="):
         result.details()
