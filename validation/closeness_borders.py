@@ -1,11 +1,12 @@
 """Power of the noisy table and of the permutation test on both sides of the rule between them.
 
 `ClosenessTest` of choices uses the table for at most 3 categories, for a smallest group of at least
-10 k^1.5 / epsilon^2, and for at most 8 categories if one group is small. Cells are at these
-borders. In the first group a category is more likely that is rare elsewhere (`rare`), one middle
-category gains (`atom`), the leading category loses to the rarest (`moved`), or every other category
-gains (`spread`). Groups are equal (`1:1`) or the first is the smallest. `simple` is the rival of
-ten lines: independent Laplace noise on all counts, and a likelihood ratio with a bootstrap null.
+5 k^1.5 / epsilon^2 (twice as many for more than 6 categories), and for at most 8 categories if one
+group is small. Cells are at these borders. In the first group a category is more likely that is
+rare elsewhere (`rare`), one middle category gains (`atom`), the leading category loses to the
+rarest (`moved`), or every other category gains (`spread`). Groups are equal (`1:1`) or the first is
+the smallest. `simple` is the rival of ten lines: independent Laplace noise on all counts, and a
+likelihood ratio with a bootstrap null.
 """
 
 from __future__ import annotations
@@ -101,9 +102,9 @@ def cells() -> list[Cell]:
     """Return the cells: balanced groups around the border, and unequal ones."""
     found = []
     for k, epsilon, alternative in product((3, 4, 6, 8, 9, 12), (0.5, 1.0), ALTERNATIVES):
-        border = 10.0 * k**1.5 / epsilon**2
+        border = (5.0 if k <= 6 else 10.0) * k**1.5 / epsilon**2
         found += [
-            Cell(alternative, k, (round(part * border),) * 2, epsilon) for part in (0.3, 0.98, 1.02)
+            Cell(alternative, k, (round(part * border),) * 2, epsilon) for part in (0.5, 0.98, 1.02)
         ]
     for k, epsilon, alternative in product((3, 6, 8, 9, 12), (0.5, 1.0), ALTERNATIVES):
         small = round(60 / epsilon)

@@ -425,7 +425,8 @@ def method_of(method: str, sample: Sample, epsilon: float) -> str:
         return method
     least = min(sample.sizes)
     unequal = sample.nobs >= 1.5 * len(sample.sizes) * least
-    if k <= 3 or least * epsilon**2 >= 10.0 * k**1.5 or (k <= _UNEQUAL_CATEGORIES and unequal):
+    large = least * epsilon**2 >= (5.0 if k <= FEW_CATEGORIES else 10.0) * k**1.5
+    if k <= 3 or large or (k <= _UNEQUAL_CATEGORIES and unequal):
         return "table"
     return "permutation"
 
