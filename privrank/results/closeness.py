@@ -176,8 +176,8 @@ class ClosenessResult(Result):
         part = self.release.parts.get(STATISTIC)
         if part is None:
             raise ValueError(
-                "no effect was released: fit two groups with effect_epsilon=... for a distance "
-                "and its interval."
+                "no effect was released: fit two groups with method='table' or effect_epsilon=... "
+                "for a distance and its interval."
             )
         first, *more = (part.values * part.step).tolist()
         return first, more[0] if more else None
