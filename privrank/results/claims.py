@@ -363,11 +363,11 @@ WARNINGS = {
     "some standard errors, intervals or p-values are missing. Use a larger penalty or a larger "
     "epsilon.",
     "large ridge": "The ridge penalty is {most} times the information in at least one direction. "
-    "Shrinkage dominates there and bounded intervals undercover. Use a larger epsilon, more "
-    "comparisons or (in a regression) fewer covariates.",
+    "Shrinkage dominates there, and intervals with a finite end undercover. Use a larger epsilon, "
+    "more comparisons or (in a regression) fewer covariates.",
     "rough groups": "The noise of the answers by group (standard error {error:.3g}) is large "
-    "relative to the noisy number of answers of {groups}. Bounded intervals for these levels "
-    "undercover. Use a larger epsilon, or merge rare levels.",
+    "relative to the noisy number of answers of {groups}. Intervals for these levels undercover. "
+    "Use a larger epsilon, or merge rare levels.",
     "matching rejected": "Items did not meet opponents of their own half of the ranking as often "
     "as pair_counts='proportional' implies ({pvalue}), and there are too few comparisons to allow "
     "for it. Worths and intervals may be wrong. " + _RELEASED_COUNTS,
