@@ -157,8 +157,10 @@ CASES = {
         (identity_table, RANKINGS, "tv", {}),
     ],
     "closeness": [
-        (closeness_choices, CHOICES, "auto", {"effect_epsilon": 1.0}),
-        (closeness_choices, CHOICES, "auto", {"epsilon": math.inf}),
+        (closeness_choices, CHOICES, "permutation", {"effect_epsilon": 1.0}),
+        (closeness_choices, CHOICES, "permutation", {"epsilon": math.inf}),
+        (closeness_choices, CHOICES, "auto", {}),
+        (closeness_choices, CHOICES, "table", {"epsilon": math.inf}),
         (closeness_choices, CHOICES, "tv", {}),
         (closeness_choices, CHOICES, "pairs", {}),
         (closeness_rankings, RANKINGS, "auto", {"details_epsilon": 1.0}),
@@ -240,10 +242,11 @@ def test_releases_have_the_same_distribution_in_every_order(outcomes, name, case
 
 
 def secret_by_unit(name, case, people):
+    tabled = case[0] is closeness_choices and case[2] in ("auto", "table")
     return (
-        name == "closeness"
+        (name == "closeness" and not tabled)
         or case[2] == "bucket"
-        or (people and (name in ("uniformity", "identity") or case[0] in SAMPLED))
+        or (people and (name in ("uniformity", "identity", "closeness") or case[0] in SAMPLED))
     )
 
 
