@@ -250,7 +250,7 @@ class ClosenessResult(Result):
         """
         level = self._level(alpha)
         if self.asked.form == "table" and self._has_distance:
-            rejected = (self.pvalue or 0.0) <= level
+            rejected = self._ranked() <= level
             return zero_rule(self._distance_ends(level), rejected=rejected, step=_LEAST)
         noisy, second = self._numbers_released
         part = self.release.parts[STATISTIC]
@@ -360,7 +360,7 @@ class ClosenessResult(Result):
         frame = self._compared(contrasts(len(self.groups)), level)
         clear = (frame["lower"] > 0) | (frame["upper"] < 0)
         if self.asked.form == "table":
-            clear &= (self.pvalue or 0.0) <= level
+            clear &= self._ranked() <= level
         return frame.assign(clear=clear)
 
     def _compared(self, compared: Sequence[Contrast], level: float) -> pd.DataFrame:
@@ -499,10 +499,10 @@ class ClosenessResult(Result):
         facts: list[tuple[str, str]] = []
         if self.asked.form == "table":
             attainable = self.alpha * (permutations + 1.0) >= 3.0
-            cells = {
-                name: columns[name].printed(frame[name].iloc[0]) for name in ("pvalue", "reject")
-            }
-            facts = [("P-value:", cells["pvalue"]), ("Decision:", cells["reject"])]
+            facts = [
+                ("P-value:", tables.pvalue_cell(self._ranked())),
+                ("Decision:", DECISIONS.printed(self.reject)),
+            ]
             if self._has_distance:
                 facts += [("Distance:", f"{self.effect:.3f} {interval_text(*self.conf_int())}")]
             frame, columns = self._shares_by_group()
