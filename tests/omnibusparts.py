@@ -17,3 +17,10 @@ def cellwise_excess(n, p):
     cells = ExpectedCounts(n, p)
     name, value = "largest deviation of a category", cells.cellwise_value
     return Statistic(name, 1.0 / GRID, GRID, value, cells.null(name, value), (), None)
+
+
+def standardised_deviation(n, p):
+    """Return the largest deviation of a category in units of its standard deviation."""
+    cells = ExpectedCounts(n, p)
+    name, value = "largest standardised deviation", cells.standardised_value
+    return Statistic(name, 1.0 / GRID, GRID, value, cells.null(name, value), (), None)

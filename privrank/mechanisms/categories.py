@@ -99,6 +99,27 @@ class ExpectedCounts:
         here = (counts << self.bits)[np.asarray(self.p) > 0]
         return GRID * max(int((here - high).max()), int((low - here).max())) >> self.bits
 
+    def standardised_value(self, counts: IntArray, order: Order) -> int:
+        """Return the largest deviation of a count in units of its standard deviation.
+
+        max_x floor(w_x |floor(1024 (M_x - t_x))|), w_x the least standard deviation divided by that
+        of x, rounded down to a multiple of 2^-b. The standard deviation is the root of
+        n p_x (1 - p_x) + 1/4, so that a category that is nearly empty does not decide. Categories
+        that cannot occur have weight 0.
+
+        Notes
+        -----
+        **Privacy.** t_x and w_x <= 1 are functions of n and p, so public. A replaced choice moves
+        every M_x by at most 1, so floor(1024 (M_x - t_x)) and its absolute value by at most 1024,
+        w_x times it by at most 1024, and the floor of the product and the maximum by no more.
+        Attained where the category with the least standard deviation decides.
+
+        **Power.** Under H0 all deviations that are compared have nearly the same standard
+        deviation, so a frequent category does not hide a rare one.
+        """
+        deviation = np.abs(GRID * ((counts << self.bits) - _expected(self)) >> self.bits)
+        return int((deviation * _weights(self) >> self.bits).max())
+
     def impossible_value(self, counts: IntArray, order: Order) -> int:
         """Return how many observations cannot occur, in 1024ths."""
         return GRID * impossible_count(counts, self.p)
@@ -155,6 +176,15 @@ def _ranges(cells: ExpectedCounts) -> tuple[IntArray, IntArray]:
     )
     expected = _expected(cells)[positive]
     return np.minimum(low, expected), np.maximum(high, expected)
+
+
+@lru_cache(maxsize=64)
+def _weights(cells: ExpectedCounts) -> IntArray:
+    """Return the least standard deviation of a count divided by that of each, in 2^-bits."""
+    p = np.asarray(cells.p) / math.fsum(cells.p)
+    spread = np.sqrt(cells.n * p * (1.0 - p) + 0.25)
+    weights = np.where(p > 0, spread[p > 0].min() / spread, 0.0)
+    return readonly_copy(np.floor(np.ldexp(weights, cells.bits)), np.int64)
 
 
 def excess(counts: IntArray, n: int) -> IntArray:
@@ -222,7 +252,7 @@ def distance_from_null(n: int, p: Probabilities) -> Statistic:
 
 
 def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -> Statistic:
-    """Return the largest of total variation, largest deviation and, of rankings, the Kendall norm.
+    """Return the largest of total variation, deviations of categories and the Kendall norm.
 
     Parameters
     ----------
@@ -238,7 +268,10 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     Returns
     -------
     Statistic
-        The omnibus, with equal shares of the level for its parts. If some p are 0 and there is
+        The omnibus, with equal shares of the level for its parts. The largest deviation in units of
+        its standard deviation is a part if the p differ; for equal p it is the same statistic as
+        the largest deviation itself. The Kendall norm is a part for rankings. If some p are 0 and
+        there is
         noise, the count of observations that are impossible under H0 is one more part, at level
         0.005. Without noise a single impossible observation rejects H0.
 
@@ -254,7 +287,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     **Consistency.** For fixed probabilities. Total variation S tends to its distance from p in the
     population, which is positive under every departure. Its part is
     1024 n S / D with D <= 1. Under H0 deviations of counts are of the order of the root of n, so S,
-    the largest deviation and the Kendall norm in lattice steps are, and the count of impossible
+    the largest deviations and the Kendall norm in lattice steps are, and the count of impossible
     observations is 0. So the omnibus is consistent
     (:func:`privrank.mechanisms.categories.omnibus`).
     """
@@ -262,6 +295,10 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     ruled_out = 0.0 in p
     values: tuple[Value, ...] = (partial(_whole, cells.excess), cells.cellwise_value)
     kind = "choices"
+    label = "omnibus of counted"
+    if not is_uniform(p):
+        label = "standardised omnibus of counted"
+        values = (*values, cells.standardised_value)
     sensitivity = GRID
     sample: Sampler = partial(sorted_multinomial, n, p)
     sizes: tuple[int, ...] = (n, len(p), table_key(sorted(p)))
@@ -276,7 +313,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
     parts = [OmnibusPart(value, level) for value in values]
     name = "omnibus"
-    label = f"omnibus of counted {kind}"
+    label = f"{label} {kind}"
     if ruled_out:
         name = f"omnibus with impossible {kind}"
     if counted:

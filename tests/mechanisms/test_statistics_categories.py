@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from omnibusparts import cellwise_excess
+from omnibusparts import cellwise_excess, standardised_deviation
 from scipy.stats import binom
 
 from privrank.hypotheses import nulls
@@ -125,6 +125,28 @@ def test_cellwise_excess_moves_by_one_choice(n, p):
     largest = max(abs(value[c] - value[other]) for c in value for other in neighbours(c))
     assert largest <= statistic.sensitivity == 1024
     assert largest == 1024 or n * max(p) < 1 or 0 in p
+
+
+@pytest.mark.parametrize(("n", "p"), [*((n, uniform(k)) for n, k in SMALL), *SKEWED])
+def test_standardised_deviation_moves_by_one_choice(n, p):
+    statistic = standardised_deviation(n, p)
+    value = {c: statistic.value(np.array(c), ()) for c in compositions(n, len(p))}
+    largest = max(abs(value[c] - value[other]) for c in value for other in neighbours(c))
+    assert largest <= statistic.sensitivity == 1024
+    assert largest == 1024 or n * max(p) < 1
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, (0.5, 0.3, 0.15, 0.05)), (9, (0.7, 0.3, 0.0)), *SKEWED])
+def test_standardised_deviation_is_the_largest_of_its_terms(n, p):
+    statistic = standardised_deviation(n, p)
+    spread = {share: math.sqrt(n * share * (1 - share) + 0.25) for share in p if share > 0}
+    for counts in list(compositions(n, len(p)))[::7]:
+        terms = [
+            abs(count - n * share) * min(spread.values()) / spread[share]
+            for count, share in zip(counts, p, strict=True)
+            if share > 0
+        ]
+        assert abs(statistic.value(np.array(counts), ()) - 1024 * max(terms)) <= 2
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, (0.5, 0.3, 0.15, 0.05)), (9, (0.7, 0.3, 0.0)), *SKEWED])

@@ -8,7 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from omnibusparts import cellwise_excess, kendall_norm
+from omnibusparts import cellwise_excess, kendall_norm, standardised_deviation
 
 from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from
@@ -256,7 +256,8 @@ def test_omnibus_is_the_largest_of_its_parts():
     orders = list(permutations(range(1, m + 1)))
     counts = np.array([sum(tuple(row) == order for row in ranks.tolist()) for order in orders])
     whole = statistic.value.args[0].__self__
-    parts = [distance_from_null(n, p), cellwise_excess(n, p), kendall_norm(n, p)]
+    measures = (distance_from_null, cellwise_excess, standardised_deviation, kendall_norm)
+    parts = [measure(n, p) for measure in measures]
     values = [part.value(counts, ()) for part in parts]
     assert [part.value(counts, ()) for part in whole.parts] == values
     assert statistic.value(ranks, ()) == max(np.array(values) - _quantiles(whole))
