@@ -23,7 +23,7 @@ from privrank.bradley_terry.fit import (
     answer_probabilities,
     worths_and_ties,
 )
-from privrank.bradley_terry.linear import (
+from privrank.bradley_terry.predictor import (
     display,
     edge_runs,
     groups_at,

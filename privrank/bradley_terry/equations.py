@@ -51,14 +51,14 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
 
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
-from privrank.bradley_terry.linear import (
+from privrank.bradley_terry.paircounts import Matching, pair_counts, released_counts
+from privrank.bradley_terry.predictor import (
     Components,
     LinearPredictor,
     item_basis,
     item_contrasts,
     linear_predictor,
 )
-from privrank.bradley_terry.paircounts import Matching, pair_counts, released_counts
 from privrank.distributions.links import LOGIT
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import simulated

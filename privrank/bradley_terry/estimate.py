@@ -21,7 +21,7 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import ScoreEquations, released_total, scores_by_pattern
 from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, Solver, fit_ridge
-from privrank.bradley_terry.linear import Ridge, item_basis, ridge_product
+from privrank.bradley_terry.predictor import Ridge, item_basis, ridge_product
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, ORDER_EFFECT, WINS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design

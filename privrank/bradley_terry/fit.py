@@ -1,7 +1,7 @@
 """Convex fits of a loss of paired comparisons with a ridge, by Newton's method.
 
 Every fit minimises loss(E b) - target'b + b' ridge b / 2. E is the map of a
-:class:`privrank.bradley_terry.linear.LinearPredictor`, and the loss is a sum over pairs of
+:class:`privrank.bradley_terry.predictor.LinearPredictor`, and the loss is a sum over pairs of
 aggregated counts (:class:`EdgeLoss`). The score equations are
 ``E' slope(E b) + ridge b = target``. For a matching loss ``slope = n (F - 1/2)`` and, without
 covariates, the target is half the net wins. A log-loss contains the answers itself, and its target
@@ -44,7 +44,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.linear import LinearPredictor, Ridge, ridge_product
+from privrank.bradley_terry.predictor import LinearPredictor, Ridge, ridge_product
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
 from privrank.release.survey import PairCounts

@@ -42,8 +42,8 @@ from privrank.bradley_terry.estimate import (
     objective,
 )
 from privrank.bradley_terry.fit import ScoreFunction
-from privrank.bradley_terry.linear import Components, item_basis
 from privrank.bradley_terry.paircounts import pair_counts
+from privrank.bradley_terry.predictor import Components, item_basis
 from privrank.hypotheses.nulls import public_generator
 from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, RESIDUAL
 from privrank.release.release import Release

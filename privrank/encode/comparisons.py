@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from privrank.bradley_terry.linear import check_identified
 from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
 from privrank.bradley_terry.paircounts import check_connected
+from privrank.bradley_terry.predictor import check_identified
 from privrank.encode import clusters, coding, frames
 from privrank.encode.encoded import (
     NONE,

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from privrank.bradley_terry import dependence, linear
+from privrank.bradley_terry import dependence, predictor
 from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
@@ -73,7 +73,7 @@ def observed_design(encoded: Encoded, *, always: bool) -> Design:
     assert encoded._units is not None  # with covariates they are counted
     described = replace(design.covariates, units=encoded._units)
     design = replace(design, pairs=pairs, covariates=described)
-    linear.check_identified(design)
+    predictor.check_identified(design)
     return design
 
 
@@ -178,7 +178,7 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
 
     With covariates, one block of pairs for each combination of their values, one after the other.
     """
-    runs = linear.edge_runs(encoded.design, observed_pairs(encoded))
+    runs = predictor.edge_runs(encoded.design, observed_pairs(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
     ties = encoded.design.davidson
     parts = answers_of(encoded)

@@ -16,8 +16,8 @@ import numpy as np
 
 from privrank import btl, topk
 from privrank.bradley_terry.fit import answer_probabilities
-from privrank.bradley_terry.linear import display
 from privrank.bradley_terry.paircounts import groups_of
+from privrank.bradley_terry.predictor import display
 from privrank.bradley_terry.scoretests import pvalues
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by

@@ -14,7 +14,7 @@ import pandas as pd
 from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.fit import answer_probabilities
 from privrank.bradley_terry.inference import Inference
-from privrank.bradley_terry.linear import (
+from privrank.bradley_terry.predictor import (
     groups_at,
     pair_predictors,
     worth_map,

@@ -16,8 +16,8 @@ from privrank.bradley_terry.equations import ScoreEquations, released_total
 from privrank.bradley_terry.estimate import WorthEstimate, nominal_information
 from privrank.bradley_terry.fit import Solver
 from privrank.bradley_terry.inference import Inference, attainable
-from privrank.bradley_terry.linear import display, names_shown
 from privrank.bradley_terry.paircounts import MAX_ERROR, Matching, pair_counts
+from privrank.bradley_terry.predictor import display, names_shown
 from privrank.distributions.links import Link
 from privrank.release.names import GROUP_ANSWERS, MOMENTS
 from privrank.release.release import Release

@@ -76,7 +76,7 @@ from privrank.bradley_terry.dependence import degrees_of_freedom, floored
 from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.estimate import response_covariance, score_covariance
 from privrank.bradley_terry.inference import Inference, ScoreErrors, single_contrasts
-from privrank.bradley_terry.linear import ridge_product
+from privrank.bradley_terry.predictor import ridge_product
 from privrank.bradley_terry.scoretests import ScoreTests, TestPoint
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator

@@ -15,7 +15,7 @@ from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
 from privrank.bradley_terry import equations as readings
-from privrank.bradley_terry import linear as predictors
+from privrank.bradley_terry import predictor as predictors
 from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import covariance
 from privrank.bradley_terry.fit import EdgeLoss, ScoreFunction, answer_probabilities
