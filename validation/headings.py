@@ -86,6 +86,13 @@ TABLES = {
     },
     "closeness_power": {"auto": "default", "sizes": "group sizes"},
     "closeness_tables": {"sizes": "group sizes", "p that the level is at most 0.05": "p-value"},
+    "closeness_private": {
+        "sizes": "group sizes",
+        "level of the first": "level with one estimate",
+        "p that the level is at most 0.05": "p-value",
+    },
+    "closeness_invariance": {"sizes": "group sizes"},
+    "rivals": {"data": "data and alternative"},
     "closeness_borders": {
         "sizes": "group sizes",
         "simple": "simple rival",

@@ -49,6 +49,8 @@ STUDIES = (
     "closeness_tables",
     "closeness_tables_intervals",
     "closeness_borders",
+    "closeness_private",
+    "closeness_invariance",
     "closeness_activity",
     "closeness_details",
     "closeness_features",
