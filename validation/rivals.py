@@ -432,9 +432,10 @@ def verdict(rows: list[dict[str, str]]) -> str:
             f"{method} {worst['default']} against {worst['rival']} ({worst['data']}; "
             f"{worst['sizes']}; epsilon {worst['epsilon']})"
         )
+    reasons = "; ".join(NAMED.values())
     return (
         f"{counted['falls short']} of {len(rows)} cells fall short, and {counted['named']} more "
-        f"are accepted for a reason ({'; '.join(NAMED.values())}). Default against rival in the worst cell of each "
+        f"are accepted for a reason ({reasons}). Default against rival in the worst cell of each "
         f"method: {'; '.join(parts)}."
     )
 
