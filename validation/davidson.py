@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import study
-from scipy.optimize import minimize
+from scipy.optimize import root
 
 import privrank as pr
 from privrank.bradley_terry.fit import answer_probabilities
@@ -82,6 +82,24 @@ CELLS = [
 ]
 
 
+def fitting(expected: list[np.ndarray], start: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the differences of worths and lambda that fit expected wins, ties and losses.
+
+    They solve the likelihood equations. The sum of the worths, which no answer depends on, is 0.
+    """
+    items = len(start) - 1
+    first, second = np.triu_indices(items, 1)
+    incidence = np.eye(items)[first] - np.eye(items)[second]
+
+    def scores(b: np.ndarray) -> np.ndarray:
+        fitted = answer_probabilities(b[first] - b[second], b[-1])
+        won, tied, lost = (e - f for e, f in zip(expected, fitted, strict=True))
+        return np.append(incidence.T @ (won - lost) + b[:-1].sum(), tied.sum())
+
+    best = root(scores, start, tol=1e-13).x
+    return best[first] - best[second], float(best[-1])
+
+
 @cache
 def truth(cell: Cell) -> tuple[np.ndarray, float]:
     """Return the differences of worths and the lambda that fit the expected answers."""
@@ -93,13 +111,7 @@ def truth(cell: Cell) -> tuple[np.ndarray, float]:
     table = answer_probabilities(apart, tie + of_ties * NODES[None, None, :])
     weights = np.outer(WEIGHTS, WEIGHTS) / WEIGHTS.sum() ** 2
     expected = [(part * weights).sum(axis=(1, 2)) for part in table]
-
-    def loss(b: np.ndarray) -> float:
-        fitted = answer_probabilities(b[first] - b[second], b[-1])
-        return -sum(float(e @ np.log(f)) for e, f in zip(expected, fitted, strict=True))
-
-    best = minimize(loss, np.append(worths, tie), tol=1e-12).x
-    return best[first] - best[second], float(best[-1])
+    return fitting(expected, np.append(worths, tie))
 
 
 def simulated(rng: np.random.Generator, cell: Cell) -> pd.DataFrame:
@@ -207,14 +219,8 @@ def of_camps(apart: str) -> tuple[list[np.ndarray], np.ndarray, float]:
         won, tied, _ = answer_probabilities(own[first] - own[second], -0.45 + 0.8 * camp)
         chances.append(np.stack((won, tied)))
     won, tied = np.mean(chances, axis=0)
-    expected = won, tied, 1.0 - won - tied
-
-    def loss(b: np.ndarray) -> float:
-        fitted = answer_probabilities(b[first] - b[second], b[-1])
-        return -sum(float(e @ np.log(f)) for e, f in zip(expected, fitted, strict=True))
-
-    best = minimize(loss, np.append(common, -0.45), tol=1e-12).x
-    return chances, best[first] - best[second], float(best[-1])
+    expected = [won, tied, 1.0 - won - tied]
+    return chances, *fitting(expected, np.append(common, -0.45))
 
 
 def run_camps(rng: np.random.Generator, cell: Camps) -> dict[str, np.ndarray | float]:
