@@ -184,6 +184,13 @@ def shared(choice: tuple[str, str], **more: Any) -> Any:
     return pr.ClosenessTest.from_formula("choice ~ group", frame, **more)
 
 
+def tabled(name: str, **more: Any) -> Claim:
+    """A claim of the table of counts by group and category."""
+    three = partial(shared, categories=["a", "b", "c"])
+    answers = [(choice, "u") for choice in "abc"]
+    return Claim(name, "row", "auto", three, answers, {"method": "table"}, **more)
+
+
 NOISES = ("laplace", "zero-sum-laplace", "permutohedron")
 FEW = {"draws": 99}
 
@@ -268,9 +275,7 @@ def known() -> list[Claim]:
         Claim(f"IdentityTest, {method}", "row", "auto", identity, LONG, {"method": method, **FEW})
         for method in ("auto", "omnibus", "kernel", "distance")
     ]
-    three = partial(shared, categories=["a", "b", "c"])
-    answers = [(choice, "u") for choice in "abc"]
-    made.append(Claim("ClosenessTest, table", "row", "auto", three, answers, {"method": "table"}))
+    made.append(tabled("ClosenessTest, table"))
     return made
 
 
@@ -374,6 +379,7 @@ def faults() -> list[tuple[bool, Claim]]:
     return [
         (True, replace(half, fault=half_the_noise)),
         (False, plant("half the scale", build=public, variants=apart, fault=half_the_scale)),
+        (False, tabled("half the scale of a table", fault=half_the_scale)),
         (False, plant("sensitivity of a row", build=rows, variants=apart)),
         (False, plant("a part left unpaid", build=worths, variants=SILENT, fault=unpaid)),
         (False, plant("ties for free", build=partial(worths, **TIED, **PUBLIC), variants=THREE,
