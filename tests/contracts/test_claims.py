@@ -52,6 +52,13 @@ def null(table):
     return table[table["phi"] == 1]["rejected at .05"]
 
 
+def outdone(table):
+    """The test with the largest loss of power against its rival; not the errors of models."""
+    models = ["worths", "top k", "consensus", "local consensus"]
+    tests = table[~table["method"].isin(models)]
+    return tests.loc[tests["difference"].idxmin()]
+
+
 # What the worst cells of a study are, in the order in which the row says them.
 WORST = {
     "coverage": [lambda t: t[t["warned"] == 0]["coverage"].min()],
@@ -96,6 +103,7 @@ WORST = {
     "effects": [lambda t: t["coverage"].min()],
     "closeness_intervals": [lambda t: t["coverage"].min()],
     "closeness_details": [lambda t: t["all hold"].min()],
+    "rivals": [lambda t: outdone(t)["default"], lambda t: outdone(t)["rival"]],
     "aggregation_statements": [lambda t: t.iloc[:, 8:].min().min()],
     "aggregation_ranks": [lambda t: t.iloc[:, 4:].apply(shares).min().min()],
     "smith_sets": [lambda t: t["wrong"].max()],
