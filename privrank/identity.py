@@ -112,8 +112,8 @@ class IdentityTest:
     are taken as exact, 500 other answers from the same distribution reject them at level 0.05
     in 0.23 of the cases for four choices and 0.49 for twelve (epsilon 2; study ``identity_null``).
     With `null_nobs` the answers behind `null`, which are public, are the second sample of a
-    :class:`privrank.ClosenessTest`. Its level is exact, and its result is returned. Give the shares
-    with enough digits to determine the counts. Shares from a private release contain noise as well.
+    :class:`privrank.ClosenessTest`, whose result is returned. Give the shares with enough digits to
+    determine the counts. Shares from a private release contain noise as well.
     With its standard deviation, `null_noise`, the number of answers is reduced to the number that
     is no more informative than the noisy shares. The summary states this number, which is small
     if a share is small.
