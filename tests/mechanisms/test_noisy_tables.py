@@ -157,16 +157,13 @@ def test_categories_without_answers_change_no_p_value_without_noise():
     """But for the Monte Carlo error of null tables; with noise they cost power (a study)."""
     rng = np.random.default_rng(3)
     changes = []
-    for k in (2, 3, 4, 5, 6) * 4:
+    for k in (2, 3, 4, 5) * 4:
         counts = np.array([rng.multinomial(n, rng.dirichlet(np.full(k, 20.0))) for n in (40, 150)])
-        pvalues = []
-        for empty in (0, 3):
-            names = [f"c{x}" for x in range(k + empty)]
-            rows = np.pad(counts, ((0, 0), (0, empty))).tolist()
-            groups = {f"g{g}": dict(zip(names, row, strict=True)) for g, row in enumerate(rows)}
-            test = pr.ClosenessTest.from_counts(groups, names)
-            pvalues.append(test.fit(math.inf, method="table", rng=rng).pvalue)
-        changes.append(pvalues[1] - pvalues[0])
+        alone, padded = (
+            NoisyTable(np.pad(counts, ((0, 0), (0, empty))), ZeroSumLaplace(k + empty, 0.0))
+            for empty in (0, 8)
+        )
+        changes.append(padded.pvalue(999) - alone.pvalue(999))
     assert np.abs(changes).max() < 0.1 and np.abs(changes).mean() < 0.03
 
 
