@@ -342,6 +342,16 @@ def grid() -> list[Cell]:
     tested += [rare((40, 400), epsilon) for epsilon in (1.0, *EPSILONS)]
     tested += [rare((40, 200, 200), 2.0)]
     tested += [Cell("identity of choices", 5, "rare", (400,), epsilon) for epsilon in (1.0, 2.0)]
+    # the other settings of the specification of the table
+    one_table = partial(Cell, "closeness of choices")
+    tested += [
+        one_table(5, "spread", (60, 400), 1.0),
+        one_table(12, "rare", (250, 5000), 1.0),
+        one_table(12, "spread", (60, 1200), 2.0),
+        one_table(5, "rare", (20, 20), 2.0),
+        one_table(5, "spread", (100,) * 5, 0.5),
+        one_table(12, "moved", (150, 300), 1.0),
+    ]
     line, wide = "worths from -1 to 1", "worths from -2 to 2"
     central = (
         Cell("worths", 4, line, (300,)),
