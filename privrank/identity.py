@@ -110,7 +110,7 @@ class IdentityTest:
 
     **Estimated null.** An estimated distribution is not the true one. If the shares of 500 answers
     are taken as exact, 500 other answers from the same distribution reject them at level 0.05
-    in 0.23 of the cases for four choices and 0.49 for twelve (epsilon 2; study ``identity_null``).
+    in 0.24 of the cases for four choices and 0.50 for twelve (epsilon 2; study ``identity_null``).
     With `null_nobs` the answers behind `null`, which are public, are the second sample of a
     :class:`privrank.ClosenessTest`, whose result is returned. Give the shares with enough digits to
     determine the counts. Shares from a private release contain noise as well.
