@@ -36,6 +36,15 @@ def assumption(statement, column="found"):
     return number("assumptions", column, statement=what, fit=fit)
 
 
+def sample_sizes():
+    """Return the first size of each row, all of the last, and the range of Monte Carlo errors."""
+    table = studied("planning_sizes").drop(columns="question")
+    sizes = table.apply(lambda column: column.str.extract(r"^(\d+)", expand=False).astype(float))
+    errors = table.apply(lambda column: column.str.extract(r"error (\d+)\)", expand=False))
+    least, most = errors.stack().astype(float).agg(["min", "max"])
+    return [*sizes.iloc[:2, 0], *sizes.iloc[2], least, most]
+
+
 # the file, a regular expression for the numbers and the words around them, and their values
 QUOTED = {
     "pooled intervals, docstring": (
@@ -102,6 +111,12 @@ QUOTED = {
         "docs/standard-errors.md",
         r"is\s+rarely\s+preferred,\s+level\s+(\S+)\s+instead\s+of",
         lambda: [number("hypotheses", "worst", answers="half alike", respondents="50")],
+    ),
+    "sample sizes for power": (
+        "docs/planning.md",
+        r"55 to 45 \| (\d+) (?:\| \d+ ){4}\|.+? 0\.1 \| (\d+) (?:\| \d+ ){4}\|.+? by 0\.15 "
+        r"\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|.+? errors of (\d+) to (\d+)",
+        sample_sizes,
     ),
     "rankings as independent pairs": (
         "docs/validation/README.md",
