@@ -44,11 +44,8 @@ def test_the_first_cell_of_each_study_is_as_it_was(script, study):
 
 
 def test_every_table_of_a_study_has_a_fingerprint_or_says_that_it_is_stale():
-    """But for times, and for faults that are searched for at random or by ending processes.
-
-    Before the first replicate of `uniformity_power` all null tables are drawn, in many minutes.
-    """
-    others = {"README", "fuzz", "ledger_kills", "local_yll_times", "mutants", "uniformity_power"}
+    """But for times, and for faults that are searched for at random or by ending processes."""
+    others = {"README", "fuzz", "ledger_kills", "local_yll_times", "mutants"}
     pages = {path.stem: path.read_text() for path in FOLDER.parent.glob("*.md")}
     fresh = {name for name, page in pages.items() if "**Stale**" not in page}
     assert fresh - others == set(RECORDS)
