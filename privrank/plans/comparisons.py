@@ -455,12 +455,15 @@ def _objective_noise(request: Request, plan: Choice) -> float:
     return objective_scale(request.design.sensitivity, plan.gamma, share, loss_bounds(plan.link))
 
 
-def _score(plan: Choice) -> ScoreFunction:
-    """Return how the scores of a private plan depend on the worths."""
-    return ScoreFunction(
+def _expected(request: Request, plan: Choice) -> tuple[ScoreFunction, float, float]:
+    """Return the score of a private plan, and the curvature and score variance of a contrast."""
+    score = ScoreFunction(
         plan.link,
         plan.mechanism == "objective perturbation" and loss_bounds(plan.link).answers_curve,
     )
+    design = request.design
+    information = nominal_information(len(design.items), design.nominal_total, score)
+    return score, information, information * (score.mean_variance / score.mean_curvature)
 
 
 def _objective_ridge(request: Request, plan: Choice) -> float:
@@ -470,10 +473,7 @@ def _objective_ridge(request: Request, plan: Choice) -> float:
     (r I + 2 lam^2 + gamma^2 s^2) / (I + gamma)^2 for worths of standard deviation s (1 for the
     logit, where r = 1). Here lam falls with gamma until the determinant uses no epsilon.
     """
-    score = _score(plan)
-    design = request.design
-    information = nominal_information(len(design.items), design.nominal_total, score)
-    sampling = information * (score.mean_variance / score.mean_curvature)
+    score, information, sampling = _expected(request, plan)
     if not request.private:
         return default_ridge(information, 0.0, score)
     share = request.epsilon * (1.0 - sum(plan.shares.values()))
@@ -509,10 +509,8 @@ def predicted_error(request: Request, plan: Choice) -> float:
     """
     design = request.design
     penalty = request.penalty
-    score = _score(plan)
+    score, information, sampling = _expected(request, plan)
     m = len(design.items)
-    information = nominal_information(m, design.nominal_total, score)
-    sampling = information * (score.mean_variance / score.mean_curvature)
     if plan.mechanism == "objective perturbation":
         noise = 2.0 * _objective_noise(request, plan) ** 2
     elif plan.mechanism == "win matrix":
