@@ -441,8 +441,6 @@ def cautions(release: Release) -> tuple[str, ...]:
     m = len(release.sample.items)
     n = release.sample.nobs
     epsilon = release.epsilon
-    if math.isinf(epsilon):
-        return ()
     notes = []
     if release.delta == 0.0 and epsilon * n < math.lgamma(m + 1):
         notes.append(
