@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -272,38 +271,25 @@ def _components(margins: FloatArray) -> list[IntArray]:
 
 def _by_subsets(block: FloatArray) -> tuple[IntArray, bool]:
     """Return the best order of a component, and whether another order is equally good."""
-    # sums of weights may differ by rounding
-    within = block.size * 2.0**-48 * float(np.abs(block).max(initial=0.0))
-    tied = []
-
-    def least(_: float, costs: FloatArray) -> int:
-        tied.append(np.count_nonzero(costs <= costs.min() + within) > 1)
-        return int(np.argmin(costs))
-
-    # the last item of each set is the one whose removal leaves the smallest cost
-    return backward_order(block, least), any(tied)
-
-
-def backward_order(
-    block: FloatArray, choose: Callable[[float, FloatArray], int], *, soft: bool = False
-) -> IntArray:
-    """Return an order of the items of a pair matrix, chosen from the last item to the first.
-
-    `choose` takes the (soft) minimum cost of the set of items that are left, and the costs if each
-    of them is last. It returns the position of the item that is placed last.
-    """
     from privrank.kernels.subsets import last_terms, split_costs, subset_values
 
+    m = len(block)
     halves = split_costs(block)
-    values = subset_values(halves, soft=soft)
-    subset = len(values) - 1
-    members = list(range(len(block)))
-    order = []
-    while members:
+    values = subset_values(halves)
+    # from the full set backwards: the last item is the one whose removal leaves the smallest cost
+    subset = (1 << m) - 1
+    members = list(range(m))
+    order = np.empty(m, dtype=np.int64)
+    several = False
+    # sums of weights may differ by rounding
+    within = m * m * 2.0**-48 * float(np.abs(block).max(initial=0.0))
+    for place in range(m - 1, -1, -1):
         costs = last_terms(values, halves, subset, members)
-        order.append(members.pop(choose(values[subset], costs)))
-        subset ^= 1 << order[-1]
-    return np.array(order[::-1], dtype=np.int64)
+        several |= int(np.count_nonzero(costs <= costs.min() + within)) > 1
+        last = members.pop(int(np.argmin(costs)))
+        order[place] = last
+        subset ^= 1 << last
+    return order, several
 
 
 def _violated(before: FloatArray) -> IntArray:

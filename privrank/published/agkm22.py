@@ -69,7 +69,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privrank.consensus.orders import backward_order, kwiksort, pair_matrix
+from privrank.consensus.orders import kwiksort, pair_matrix
 from privrank.mechanisms.samples import Found
 from privrank.mechanisms.spend import draw
 from privrank.privacy.noise import draw_below
@@ -123,16 +123,23 @@ def exponential_order(pairs: AnyArray, rate: float, uniforms: FloatArray) -> Int
     Z(A - i) exp(-rate cost(i, A - i)). So drawing the last item in proportion to these weights,
     then the last of the remaining items, and so on, gives each order its exact probability.
     """
+    from privrank.kernels.subsets import last_terms, split_costs, subset_values
+
     block = rate * np.array(pairs, dtype=np.float64)
     np.fill_diagonal(block, 0.0)
-
-    def drawn(value: float, costs: FloatArray) -> int:
-        cumulative = np.exp(value - costs).cumsum()
-        uniform = uniforms[len(block) - len(costs)]
+    m = len(block)
+    halves = split_costs(block)
+    values = subset_values(halves, soft=True)
+    subset = (1 << m) - 1
+    members = list(range(m))
+    order = np.empty(m, dtype=np.int64)
+    for place, uniform in zip(range(m - 1, -1, -1), uniforms, strict=True):
+        cumulative = np.exp(values[subset] - last_terms(values, halves, subset, members)).cumsum()
         pick = int(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"))
-        return min(pick, len(costs) - 1)
-
-    return backward_order(block, drawn, soft=True)
+        last = members.pop(min(pick, len(members) - 1))
+        order[place] = last
+        subset ^= 1 << last
+    return order
 
 
 def finder(plan: Plan) -> Callable[..., Found] | None:
