@@ -22,7 +22,6 @@ from privrank.privacy.sensitivity import (
     item_noise,
     net_noise,
 )
-from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
 LAW_NAMES = {
@@ -324,7 +323,7 @@ def test_every_distribution_goes_through_fit_and_back(name, epsilon):
     part = result.release.parts["net wins"]
     noise = net_noise(result.release.design.sensitivity, name, part.epsilon, delta)
     assert part.distribution == noise.distribution and part.step == 1 / noise.fineness
-    again = Release.from_json(result.release.to_json())
+    again = pr.Release.from_json(result.release.to_json())
     assert again.to_json() == result.release.to_json()
     assert again.parts["net wins"].distribution == part.distribution
     assert words(pr.from_json(result.to_json())) == words(result)
