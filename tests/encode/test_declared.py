@@ -231,9 +231,10 @@ def test_a_column_says_what_is_public():
     assert [name for name, _ in facts_of(by_group).groups] == sorted(GROUPS)
     public = alike(survey())
     asked = {"item1": "winner", "item2": "loser", "respondent": "who", "design": "public"}
-    assert pr.PrivateBTL(public, **asked)._encoded.design.items == ("juice", "milk", "tea")
+    release = pr.PrivateBTL(public, **asked).fit(np.inf).release
+    assert release.design.items == ("juice", "milk", "tea")
     formula = "winner + loser + outcome ~ job"
-    found = worths(formula, public, items=None, design="public")._encoded.design
+    found = worths(formula, public, items=None, design="public").fit(np.inf).release.design
     assert found.covariates.factors == (("job", ("cook", "smith")),)
     # which of two compared items has won is never public
     text = told(lambda: worths("winner + loser ~ 1", public, items=None, design="public"))
@@ -250,10 +251,11 @@ def test_a_form_hands_on_what_its_call_declared():
     some = votes.loc[votes["item1"] != "tea"].assign(remark=1).sample(frac=1.0, random_state=1)
     for kept in (votes, some, pd.concat([some, votes.loc[votes["item1"] == "tea"]])):
         model = pr.PrivateBTL(kept, respondent="respondent")
-        assert model._encoded.design.items == tuple(ITEMS)
+        assert model.fit(np.inf).release.design.items == tuple(ITEMS)
     # categories that others made of such a frame are not looked at
     again = votes.assign(item1=votes["item1"].cat.remove_unused_categories())
-    assert pr.PrivateBTL(again, respondent="respondent")._encoded.design.items == tuple(ITEMS)
+    model = pr.PrivateBTL(again, respondent="respondent")
+    assert model.fit(np.inf).release.design.items == tuple(ITEMS)
     lost = votes.merge(frame[["who", "job"]], left_on="respondent", right_on="who")
     assert "items must be declared" in told(lambda: pr.PrivateBTL(lost, respondent="respondent"))
 
@@ -270,7 +272,7 @@ def test_surveys_hand_on_their_codebooks():
         max_rows=15,
         ties=True,
     )
-    assert model._encoded.design.covariates.factors == (("french", ("good", "poor")),)
+    assert model.fit(np.inf).release.design.covariates.factors == (("french", ("good", "poor")),)
     assert set(cems.levels) == set(cems.students.columns)
     with pytest.raises(ValueError, match="levels must name columns of data"):
         worths("winner + loser ~ 1", survey(), levels={"jobs": JOBS})
