@@ -8,31 +8,24 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import respondents
 from outcomes import Outcomes
+from respondents import frame_of
 from scipy.stats import chisquare
 
 import privrank as pr
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.privacy.draws import draw_key, draw_rows
 
 ITEMS = list("abc")
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 ROWS = list(product(PAIRS, (1.0, -1.0)))
-COLUMNS = ComparisonColumns("item1", "item2", "outcome", "who")
-
-
-def frame_of(units):
-    """A frame of respondents, each a sequence of ((item, item), outcome)."""
-    rows = [(who, *pair, y) for who, unit in enumerate(units) for pair, y in unit]
-    return pd.DataFrame(rows, columns=["who", "item1", "item2", "outcome"])
 
 
 def encode(units, most, distinct, ties=False):
-    return encode_comparisons(
-        frame_of(units), COLUMNS, items=ITEMS, max_rows=most, distinct_pairs=distinct, ties=ties,
-        design="private", pair_counts=None, excess="sample",
-    )  # fmt: skip
+    return respondents.encode(
+        units, max_rows=most, distinct_pairs=distinct, ties=ties, excess="sample"
+    )
 
 
 def rows_of(group, size, most, key):

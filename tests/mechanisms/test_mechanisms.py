@@ -14,7 +14,8 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pandas as pd
 import pytest
-from pairfits import fit_ridge, mean_scores, rounding_bound
+import respondents
+from pairfits import fit_ridge, mean_scores, release_counts, rounding_bound
 from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
 from scipy.stats import beta
@@ -25,13 +26,11 @@ from privrank.bradley_terry.dependence import expected_answers
 from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate
 from privrank.distributions.links import LOGIT
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import comparisons, tallies
-from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.tallies import pair_moments, round_expected
 from privrank.plans import choice as calibration
-from privrank.plans.choice import Choice, objective_scale, plan_comparisons
+from privrank.plans.choice import Choice, objective_scale
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
@@ -59,15 +58,10 @@ SURVEYS = {
 
 def encode(survey, units):
     _, _, people, rows, distinct, ties = SURVEYS[survey]
-    frame = pd.DataFrame(
-        [(who, *pair, y) for who, unit in enumerate(units) for pair, y in unit],
-        columns=["who", "item1", "item2", "outcome"],
+    respondent = "who" if people else None
+    return respondents.encode(
+        units, respondent=respondent, max_rows=rows, distinct_pairs=distinct, ties=ties
     )
-    columns = ComparisonColumns("item1", "item2", "outcome", "who" if people else None)
-    return encode_comparisons(
-        frame, columns, items=["a", "b", "c"], max_rows=rows, distinct_pairs=distinct,
-        ties=ties, design="private", pair_counts=None,
-    )  # fmt: skip
 
 
 def names_of(survey):
@@ -133,15 +127,7 @@ def prepare(survey, kind):
 
 def release(encoded, plan, epsilon=1.0, delta=0.0, seed=0, solver="newton", budget=None):
     rng = None if seed is None else np.random.default_rng(seed)
-    return release_comparisons(
-        encoded,
-        plan_comparisons(encoded.design, plan, epsilon, delta, "test"),
-        link=plan.link,
-        solver=solver,
-        reader="from_release",
-        budget=budget,
-        rng=rng,
-    )
+    return release_counts(encoded, plan, epsilon, delta, rng=rng, solver=solver, budget=budget)
 
 
 def check_counts(survey, kind, plan, epsilon=1.0):
@@ -226,18 +212,7 @@ def check_independence(seed):
     plan = Choice("net wins", {"dependence": 0.3, "pair_counts": 0.3}, form="pairs")
     draws = []
     for _ in range(200):
-        fits = [
-            release_comparisons(
-                encoded,
-                plan_comparisons(encoded.design, plan, 0.05, 0.0, "test"),
-                link=plan.link,
-                solver="newton",
-                reader="from_release",
-                budget=None,
-                rng=rng,
-            )
-            for _ in range(2)
-        ]
+        fits = [release_counts(encoded, plan, 0.05, rng=rng) for _ in range(2)]
         parts = [part for fit in fits for part in fit.parts.values()]
         values = [drawn_from(encoded, fit, name) for fit in fits for name in fit.parts]
         draws.append(np.concatenate([p.values - a for p, a in zip(parts, values, strict=True)]))

@@ -5,6 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+import respondents
 from scipy.special import ndtr
 from test_dependence import ENUMERATED, fewest, squares
 
@@ -16,7 +17,6 @@ from privrank.bradley_terry.dependence import (
     released_effect,
 )
 from privrank.bradley_terry.estimate import score_covariance
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.mechanisms.tallies import (
     Expected,
@@ -147,18 +147,10 @@ def test_nets_and_ties_of_more_items_keep_their_bound(m, rows):
 def encode(units):
     """A survey of three items from one list of answers, by pair, for each respondent."""
     pairs = list(combinations("abc", 2))
-    frame = pd.DataFrame(
-        [
-            (who, *pair, answer)
-            for who, unit in enumerate(units)
-            for pair, answer in zip(pairs, unit, strict=True)
-        ],
-        columns=["who", "item1", "item2", "outcome"],
+    answered = [zip(pairs, unit, strict=True) for unit in units]
+    return respondents.encode(
+        answered, max_rows=3, distinct_pairs=True, ties="davidson", pair_counts="equal"
     )
-    return encode_comparisons(
-        frame, ComparisonColumns("item1", "item2", "outcome", "who"), items=["a", "b", "c"],
-        max_rows=3, distinct_pairs=True, ties="davidson", design="private", pair_counts="equal",
-    )  # fmt: skip
 
 
 def moved(seed, taken):
