@@ -135,7 +135,8 @@ def test_forms_that_know_the_order_take_its_effect():
         columns=["item1", "item2", "outcome"],
     )
     for frame in (named, pr.as_comparisons(named, "long", items=ITEMS)):
-        assert of_formula(frame, "first")._encoded.design.covariates.ordered
+        fit = of_formula(frame, "first").fit(1.0, rng=np.random.default_rng(1))
+        assert fit.release.design.covariates.ordered
 
 
 @pytest.mark.parametrize("missing", ["bottom", "unknown"])

@@ -79,9 +79,8 @@ def test_columns_that_repeat_each_other_cost_nothing_under_a_private_design():
 def test_scaled_covariates_stay_within_one(bounds):
     frame = survey()
     frame["big"] = np.where(frame["respondent"] % 2 == 0, bounds[1], 2.0**53)
-    covariates = model(
-        "0 + big", frame, design="public", bounds={"big": bounds}
-    )._encoded.design.covariates
+    fit = fitted(model("0 + big", frame, design="public", bounds={"big": bounds}))
+    covariates = fit.release.design.covariates
     assert np.abs(covariates.position).max() <= 2**20
 
 
