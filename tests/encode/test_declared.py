@@ -251,11 +251,10 @@ def test_a_form_hands_on_what_its_call_declared():
     some = votes.loc[votes["item1"] != "tea"].assign(remark=1).sample(frac=1.0, random_state=1)
     for kept in (votes, some, pd.concat([some, votes.loc[votes["item1"] == "tea"]])):
         model = pr.PrivateBTL(kept, respondent="respondent")
-        assert model.fit(np.inf).release.design.items == tuple(ITEMS)
+        assert model._encoded.design.items == tuple(ITEMS)
     # categories that others made of such a frame are not looked at
     again = votes.assign(item1=votes["item1"].cat.remove_unused_categories())
-    model = pr.PrivateBTL(again, respondent="respondent")
-    assert model.fit(np.inf).release.design.items == tuple(ITEMS)
+    assert pr.PrivateBTL(again, respondent="respondent")._encoded.design.items == tuple(ITEMS)
     lost = votes.merge(frame[["who", "job"]], left_on="respondent", right_on="who")
     assert "items must be declared" in told(lambda: pr.PrivateBTL(lost, respondent="respondent"))
 

@@ -16,6 +16,7 @@ from privrank.bradley_terry.dependence import (
     independent_scores,
     released_effect,
 )
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import score_covariance
 from privrank.mechanisms import tallies
 from privrank.mechanisms.tallies import (
@@ -239,7 +240,7 @@ def test_lambda_allows_for_half_the_noise_of_the_design_effect():
         frame, items=range(4), respondent="who", max_rows=6, ties="davidson", design="public"
     )
     result = model.fit(2.0, dependence="worst", rng=rng)
-    release, equations = result.release, result._inference().equations
+    release, equations = result.release, score_equations(result.release)
     b = result.estimate.coefficients
     alone, along = independent_scores(equations, release, b), equations.information(b)
     direction = equations.linear.inverse(along)[-1]

@@ -17,6 +17,7 @@ from privrank.bradley_terry.dependence import (
     independent_scores,
     second_moments,
 )
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.inference import SecondMoments, single_contrasts
 from privrank.mechanisms.tallies import pair_moments
 from privrank.privacy.sensitivity import UnitSensitivity
@@ -54,7 +55,7 @@ def fitted(epsilon=3.0, design="public", nobs=2000, form="pairs"):
 
 def parts(result):
     """The release, its equations and coefficients."""
-    return result.release, result._inference().equations, result.estimate.coefficients
+    return result.release, score_equations(result.release), result.estimate.coefficients
 
 
 # --- what is released ---
