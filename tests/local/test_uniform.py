@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import chi2, chisquare
 
 import privrank as pr
+from privrank.hypotheses.nulls import uniform_rankings
 from privrank.local.estimates import by_item
 from privrank.local.kinds import (
     CapBorda,
@@ -30,7 +31,7 @@ def tally_of(protocol, assignment, answer, count):
 
 
 def uniform_tally(protocol, n, rng):
-    reports = protocol.simulate(pr.Mallows(len(protocol.items), 1.0).rvs(n, rng), rng)
+    reports = protocol.simulate(uniform_rankings(rng, n, len(protocol.items)), rng)
     cells = np.column_stack((reports["assignment"], reports["answer"]))
     cells, count = np.unique(cells, axis=0, return_counts=True)
     return tally_of(protocol, *cells.T, count)
@@ -87,7 +88,7 @@ def test_with_disjoint_pairs_the_statistic_adds_up_squares_over_counts():
 
 def test_with_whole_rankings_the_statistic_is_that_of_friedman():
     protocol, rng = SubRanking(NAMES[:4], 60.0, size=4), np.random.default_rng(1)
-    ranks = pr.Mallows(4, 1.0).rvs(30, rng)
+    ranks = uniform_rankings(rng, 30, 4)
     tally = protocol.tally(protocol.simulate(ranks, rng))
     sums = ranks.sum(axis=0) - 30 * 2.5
     friedman = 12.0 / (30 * 4 * 5) * (sums**2).sum()
@@ -394,7 +395,7 @@ def test_the_level_of_whole_reports_is_kept_and_not_more(protocol, n, camps):
             order = np.arange(1, m + 1)
             ranks = np.where(rng.random((n, 1)) < 0.5, order, m + 1 - order)
         else:
-            ranks = pr.Mallows(m, 1.0).rvs(n, rng)
+            ranks = uniform_rankings(rng, n, m)
         facts = Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
         table = facts.draws(99)
         pvalues.append((1 + (table >= facts.statistic).sum()) / 100)

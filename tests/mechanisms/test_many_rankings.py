@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from privrank import Mallows
-from privrank.hypotheses.nulls import are_many
+from privrank.hypotheses.nulls import are_many, uniform_rankings
 from privrank.mechanisms import permutation
 from privrank.mechanisms.capped import capped_norm
 from privrank.mechanisms.permutation import (
@@ -52,9 +51,9 @@ def squared_lengths(ranks, kernel):
 @pytest.mark.parametrize("kernel", ["kendall", "mallows"])
 def test_features_lengthen_no_difference(m, kernel):
     rng = np.random.default_rng(m)
-    first = Mallows(m, 1.0).rvs(1, rng)[0]
+    first = uniform_rankings(rng, 1, m)[0]
     # the reverse is the farthest there is, and an equal ranking the nearest
-    ranks = np.concatenate([[first, m + 1 - first, first], Mallows(m, 1.0).rvs(60, rng)])
+    ranks = np.concatenate([[first, m + 1 - first, first], uniform_rankings(rng, 60, m)])
     squares = squared_lengths(ranks, kernel)
     exact = np.concatenate([block for _, block in gram_blocks(ranks[:1], kernel)])
     assert exact[0, 0] == 1.0
@@ -81,7 +80,7 @@ def test_a_replaced_ranking_moves_the_distance_by_at_most_the_sensitivity():
     tables = deal(one_kind_each(sizes), 40, rng)
     largest = 0.0
     for draw in range(60):
-        ranks = Mallows(m, 1.0).rvs(13, rng)
+        ranks = uniform_rankings(rng, 13, m)
         if draw == 0:  # the worst case there is: all at one end, and one goes to the other
             ranks[:5], ranks[5:] = 1 + np.arange(m), m - np.arange(m)
         other = ranks.copy()
@@ -92,12 +91,12 @@ def test_a_replaced_ranking_moves_the_distance_by_at_most_the_sensitivity():
 
 
 def test_a_kernel_matrix_of_few_and_features_of_many(monkeypatch):
-    ranks = Mallows(7, 1.0).rvs(40, np.random.default_rng(3))
+    ranks = uniform_rankings(np.random.default_rng(3), 40, 7)
     assert isinstance(gram_of(ranks, "mallows"), list)
     monkeypatch.setattr(permutation, "MAX_MATRIX", 39)
     assert isinstance(gram_of(ranks, "mallows"), Features)
     # one feature for each pair of items: of many items the matrix is the smaller one
-    many = Mallows(MAX_FEATURED + 1, 1.0).rvs(40, np.random.default_rng(3))
+    many = uniform_rankings(np.random.default_rng(3), 40, MAX_FEATURED + 1)
     assert isinstance(gram_of(many, "mallows"), list)
 
 
@@ -116,7 +115,7 @@ def test_too_many_rankings_for_a_matrix_are_refused():
 
 def test_features_tell_what_the_matrix_tells():
     rng, sizes, m = np.random.default_rng(4), (150, 100, 150), 8
-    ranks = Mallows(m, 1.0).rvs(sum(sizes), rng)
+    ranks = uniform_rankings(rng, sum(sizes), m)
     tables = np.concatenate([one_kind_each(sizes)[None], deal(one_kind_each(sizes), 99, rng)])
     exact = kernel_products(tables, list(gram_blocks(ranks, "mallows")))
     found = kernel_products(tables, Features(ranks, "mallows"))
@@ -151,7 +150,7 @@ def test_norms_of_many_rankings_have_their_limit(m):
     assert not sees_everything(n, m)
     limit = Limit(n, m)
     draws = [limit.sample(rng) for _ in range(4_000)]
-    samples = [Mallows(m, 1.0).rvs(n, rng) for _ in range(400)]
+    samples = [uniform_rankings(rng, n, m) for _ in range(400)]
     for statistic, at_limit in ((plain_norm, limit.borda), (residual_norm, limit.residual)):
         value = statistic(n, m).value
         found = [value(ranks, ()) for ranks in samples]

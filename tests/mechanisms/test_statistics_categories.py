@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from
-from privrank.hypotheses.nulls import FULL, null_draws, uniform
+from privrank.hypotheses.nulls import FULL, null_draws, public_generator, uniform
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import QUANTILE_DRAWS, _quantiles
 from privrank.mechanisms.ranknorms import of_orders
@@ -84,7 +84,7 @@ def test_sensitivity_is_attained_and_never_exceeded(n, k):
 
 @pytest.mark.parametrize(("n", "k"), [(100, 6), (1000, 24), (300, 120), (1000, 720)])
 def test_statistic_in_its_own_unit_and_null_against_simulation(n, k):
-    rng = np.random.default_rng([n, k])
+    rng = public_generator("a test of categories", n, k)
     counts = rng.multinomial(n, np.full(k, 1 / k), 2000)
     statistic = total_variation(n, k)
     drawn, null = np.array([statistic.value(row, ()) for row in counts]), statistic.null(FULL)
@@ -237,7 +237,7 @@ def test_omnibus_pvalues_are_valid():
     n, k = 60, 6
     statistic, distribution = omnibus_choices(n, k), DiscreteLaplace(1024 / 0.5)
     null = statistic.null(nulls.FULL)
-    rng = np.random.default_rng(1)
+    rng = public_generator("a test of omnibus p-values")
     rows = rng.multinomial(n, np.full(k, 1 / k), 3000)
     noise = distribution.simulate(3000, rng)
     p = [
@@ -282,7 +282,7 @@ def two_level(k, tau, size):
 @pytest.mark.parametrize(("tau", "size"), [(0.0, 3), (0.2, 3), (0.2, 1), (0.4, 2)])
 def test_interval_covers(tau, size):
     n, k, distribution = 300, 6, DiscreteLaplace(6 / 0.5)
-    rng = np.random.default_rng([size, round(100 * tau)])
+    rng = public_generator("a test of intervals", size, round(100 * tau))
     cells = two_level(k, tau, size)
     ends = np.array(
         [

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from omnibusparts import cellwise_excess, kendall_norm, standardised_deviation
 
-from privrank import Mallows
 from privrank.hypotheses import nulls
 from privrank.hypotheses.interval import interval_from
-from privrank.hypotheses.nulls import Null, table_key, uniform
+from privrank.hypotheses.nulls import Null, public_generator, table_key, uniform
 from privrank.mechanisms import categories
 from privrank.mechanisms.categories import (
     _quantiles,
@@ -103,7 +102,7 @@ def test_total_variation_is_exact_and_its_sensitivity_is_attained(n, p):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_total_variation_moves_by_no_more_than_claimed(seed):
-    rng = np.random.default_rng(seed)
+    rng = public_generator("a test of sensitivities", seed)
     n, k = int(rng.integers(2, 7)), int(rng.integers(2, 6))
     p = rng.dirichlet(np.full(k, [0.3, 1.0, 30.0][seed % 3]))
     statistic = distance_from_null(n, tuple(p.tolist()))
@@ -160,7 +159,7 @@ def test_the_public_sequence_is_named_by_the_probabilities():
     # another p of as many categories has draws, and a distribution, of its own
     other = (0.98, 0.01, 0.01)
     null = distance_from_null(50, other).null(640)
-    rows = np.random.default_rng(1).multinomial(50, other, 2000)
+    rows = public_generator("a test of fingerprints").multinomial(50, other, 2000)
     exact = np.array([distance_from_null(50, other).value(row, ()) for row in rows])
     assert null.values @ null.weights == pytest.approx(exact.mean(), rel=0.15)
     assert first.values @ first.weights > 2 * exact.mean()
@@ -175,7 +174,7 @@ def test_pvalues_keep_their_level(make):
     statistic = make(n, p)
     distribution = DiscreteLaplace(statistic.sensitivity / 0.5)
     null = statistic.null(nulls.FULL)
-    rng = np.random.default_rng(1)
+    rng = public_generator("a test of p-values under given probabilities", 1)
     values = [statistic.value(row, ()) for row in rng.multinomial(n, np.array(p), 3000)]
     for alpha in (0.01, 0.05, 0.2):
         level = distribution.tail(null.threshold(alpha, distribution) - np.array(values)).mean()
@@ -186,7 +185,7 @@ def test_pvalues_keep_their_level(make):
 
 
 def random_table(m, seed):
-    rng = np.random.default_rng([m, seed])
+    rng = public_generator("a test of tables", m, seed)
     return tuple(rng.dirichlet(np.ones(math.factorial(m))).tolist())
 
 
@@ -208,7 +207,7 @@ def test_kendall_norm_in_its_own_unit():
     signs = np.array(
         [[np.sign(r[j] - r[i]) for i in range(m) for j in range(i + 1, m)] for r in orders]
     )
-    rng = np.random.default_rng(1)
+    rng = public_generator("a test of the Kendall norm")
     counts = rng.multinomial(n, np.full(6, 1 / 6))
     norm = np.linalg.norm((counts / n - np.array(p)) @ signs) / math.sqrt(3)
     statistic = kendall_norm(n, p)
@@ -253,7 +252,7 @@ def test_omnibus_is_the_largest_of_its_parts():
     n, m = 40, 3
     p = random_table(m, 9)
     statistic = omnibus_rankings(n, p)
-    ranks = Mallows(m, 1.0).rvs(n, np.random.default_rng(1))
+    ranks = nulls.uniform_rankings(public_generator("a test of parts"), n, m)
     orders = list(permutations(range(1, m + 1)))
     counts = np.array([sum(tuple(row) == order for row in ranks.tolist()) for order in orders])
     whole = statistic.value.args[0].__self__
@@ -285,7 +284,7 @@ def test_power_is_that_of_the_total_variation_distance():
     distribution = DiscreteLaplace(statistic.sensitivity / epsilon)
     threshold = statistic.null(nulls.FULL).threshold(0.05, distribution)
     cells = np.full(k, 1 / k) + 0.4 / k * np.array([1, -1, 1, -1, 1, -1])
-    rows = np.random.default_rng(1).multinomial(n, cells, 2000)
+    rows = public_generator("a test of power").multinomial(n, cells, 2000)
     values = np.array([statistic.value(row, ()) for row in rows])
     assert distribution.tail(threshold - values).mean() == pytest.approx(0.81, abs=0.035)
 
@@ -298,7 +297,7 @@ def test_interval_covers(cells):
     n, truth = 300, np.array(cells) / 21
     tau = np.abs(truth - np.array(SKEWED)).sum() / 2
     statistic, distribution = distance_from_null(n, SKEWED), DiscreteLaplace(1024 / 0.5)
-    rng = np.random.default_rng([*cells])
+    rng = public_generator("a test of intervals from given probabilities", *cells)
     hits = 0
     for row in rng.multinomial(n, truth, 60):
         noisy = statistic.value(row, ()) + int(distribution.simulate((), rng))
@@ -321,7 +320,7 @@ def test_interval_deviation_is_a_bound_and_sharper_than_two():
     apart = 1024 * math.sqrt(n * math.log(1 / b) / 2) + distribution.scale * math.log(1 / (2 * b))
     assert deviation < 0.85 * apart
     # the deviation of an extreme sub-Gaussian variable plus the noise is within it
-    rng = np.random.default_rng(1)
+    rng = public_generator("a test of deviations")
     values = rng.normal(0, 1024 * math.sqrt(n) / 2, 100_000) + distribution.simulate(100_000, rng)
     assert np.mean(values >= deviation) < alpha / 2
 
@@ -369,7 +368,7 @@ def test_sigmoid_bit_is_private(n, k, epsilon):
 
 def test_sigmoid_bit_is_no_test_of_a_level():
     n, k, tolerance = 100, 6, 0.2
-    rng = np.random.default_rng(1)
+    rng = public_generator("a test of the sigmoid bit")
     null = rng.multinomial(n, np.full(k, 1 / k), 2000)
     bit = sigmoid_bit(n, k, 0.1, tolerance)
     assert np.mean([bit.probability(row, ()) for row in null]) == pytest.approx(0.37, abs=0.02)

@@ -9,7 +9,7 @@ import pytest
 
 from privrank import Mallows
 from privrank.distributions import kendall
-from privrank.hypotheses.nulls import FULL, null_draws
+from privrank.hypotheses.nulls import FULL, null_draws, public_generator
 from privrank.mechanisms import ranknorms as mallowsnull
 from privrank.mechanisms.categories import _quantiles
 from privrank.mechanisms.permutation import noisy_quantile
@@ -19,7 +19,7 @@ from privrank.privacy.noise import DiscreteLaplace
 
 
 def centred(m, seed):
-    return np.random.default_rng([m, seed]).permutation(m) + 1
+    return public_generator("a centre", m, seed).permutation(m) + 1
 
 
 def signs(ranks):
@@ -44,7 +44,7 @@ def test_statistics_are_what_they_are_defined_to_be(m, phi):
     n = 25
     model = Mallows(m, phi, centred(m, 1))
     other = Mallows(m, min(1.0, phi + 0.2), centred(m, 2))
-    ranks = other.rvs(n, np.random.default_rng(m))
+    ranks = other.rvs(n, public_generator("a test of definitions", m))
     # the norm of the mean clipped sign vector
     away = signs(ranks) - sign_mean(model)
     lengths = np.linalg.norm(away, axis=1)
@@ -79,7 +79,7 @@ def test_window_holds_the_quantiles(m, phi):
 @pytest.mark.parametrize(("m", "phi"), [(4, 0.3), (10, 0.5)])
 def test_radius_is_a_quantile_of_the_null(m, phi):
     model = Mallows(m, phi)
-    rng = np.random.default_rng(m)
+    rng = public_generator("a test of radii", m)
     ranks = model.rvs(30_000, rng)
     away = np.linalg.norm(signs(ranks[:500]) - sign_mean(model), axis=1)
     squares = mallowsnull._squares(ranks, model.theta)
@@ -150,7 +150,7 @@ def test_clipped_sign_vectors_are_no_further_apart_than_claimed(m, phi):
 
 
 def test_neighbours_of_long_rankings_are_within_the_sensitivities():
-    rng = np.random.default_rng(1)
+    rng = public_generator("a test of neighbours")
     for m, phi in ((20, 0.5), (20, 0.95), (60, 0.2)):
         n, model = 5, Mallows(m, phi, centred(m, 5))
         statistics = [clipped_kernel(n, model), clipped_distance(n, model)]
@@ -168,7 +168,7 @@ def test_neighbours_of_long_rankings_are_within_the_sensitivities():
 def test_a_far_ranking_counts_no_more_than_one_at_the_radius():
     m, n = 50, 300
     model = Mallows(m, 0.5)
-    ranks = model.rvs(n, np.random.default_rng(1))
+    ranks = model.rvs(n, public_generator("a test of clipping"))
     far = ranks.copy()
     far[0] = np.arange(m, 0, -1)
     statistic = clipped_kernel(n, model)
@@ -185,7 +185,7 @@ def test_pvalues_keep_their_level_at_any_centre(make):
     distribution = DiscreteLaplace(statistic.sensitivity / 1.0)
     null = statistic.null(FULL)
     assert null.draws == FULL
-    rng = np.random.default_rng(1)
+    rng = public_generator("a test of p-values under a Mallows model")
     values = np.array([statistic.value(model.rvs(n, rng), ()) for _ in range(3000)])
     for alpha in (0.01, 0.05, 0.2):
         level = distribution.tail(null.threshold(alpha, distribution) - values).mean()
@@ -195,7 +195,7 @@ def test_pvalues_keep_their_level_at_any_centre(make):
 def test_null_does_not_depend_on_the_centre():
     first, second = (omnibus_mallows(9, Mallows(5, 0.7, centred(5, s))) for s in (7, 8))
     assert np.array_equal(first.null(640).values, second.null(640).values)
-    ranks = Mallows(5, 0.9).rvs(9, np.random.default_rng(1))
+    ranks = Mallows(5, 0.9).rvs(9, public_generator("a test of relabelling"))
     names = np.argsort(centred(5, 7))[centred(5, 8) - 1]  # item i of one is names[i] of the other
     assert first.value(ranks, ()) == second.value(ranks[:, names], ())
 
@@ -235,7 +235,7 @@ def test_many_items_have_the_distance_alone():
     assert statistic.name == clipped_distance(4, model).name
     with pytest.raises(ValueError, match="at most 200 items"):
         clipped_kernel(4, model)
-    ranks = model.rvs(4, np.random.default_rng(1))
+    ranks = model.rvs(4, public_generator("a test of many items"))
     assert statistic.value(ranks, ()) >= 0
     assert Mallows(1000, 0.99).mean_distance == pytest.approx(
         mallowsnull._window(1000, Mallows(1000, 0.99).theta)[2], rel=1e-3
@@ -245,7 +245,7 @@ def test_many_items_have_the_distance_alone():
 def test_statistics_can_be_pickled():
     for make in (clipped_kernel, clipped_distance, omnibus_mallows):
         statistic = make(5, Mallows(4, 0.5))
-        ranks = Mallows(4, 0.9).rvs(5, np.random.default_rng(1))
+        ranks = Mallows(4, 0.9).rvs(5, public_generator("a test of pickles"))
         again = pickle.loads(pickle.dumps(statistic))
         assert again.value(ranks, ()) == statistic.value(ranks, ())
 
@@ -267,7 +267,7 @@ def swapped(model, n, rng):
     ],
 )
 def test_power(m, phi, n, other, epsilon, expected):
-    model, rng = Mallows(m, phi), np.random.default_rng([m, n])
+    model, rng = Mallows(m, phi), public_generator("a test of power", m, n)
     if other is None:
         data = [swapped(model, n, rng) for _ in range(200)]
     else:

@@ -6,9 +6,8 @@ from itertools import combinations, combinations_with_replacement, permutations
 import numpy as np
 import pytest
 
-from privrank import Mallows
 from privrank.hypotheses import nulls
-from privrank.hypotheses.nulls import Null, usual_draws
+from privrank.hypotheses.nulls import Null, public_generator, uniform_rankings, usual_draws
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import _quantiles
 from privrank.mechanisms.ranknorms import borda_norm, residual_norm, sees_everything
@@ -47,14 +46,14 @@ def test_value_is_the_distance_of_mean_embeddings(n, m, third, monkeypatch):
     monkeypatch.setattr(ranknorms, "sees_everything", lambda n, m: third)
     statistic = residual_norm(n, m)
     for seed in range(3):
-        ranks = Mallows(m, 1.0).rvs(n, np.random.default_rng([n, m, seed]))
+        ranks = uniform_rankings(public_generator("a test of the residual", n, m, seed), n, m)
         expected = exact(ranks, third)
         assert abs(statistic.value(ranks, ()) * statistic.step - expected) < 1.01 * statistic.step
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 7), (30, 7), (7, 40), (12, 40), (2, 300)])
 def test_every_way_to_count_distances_finds_the_same(n, m):
-    ranks = Mallows(m, 1.0).rvs(n, np.random.default_rng([n, m]))
+    ranks = uniform_rankings(public_generator("a test of distances", n, m), n, m)
     apart, times, total = ranknorms._discordances(ranks, True)
     found = np.bincount(apart, times)
     distances = [
@@ -137,8 +136,8 @@ def test_the_sensitivity_bounds_the_distance_of_any_two_embeddings(m):
 
 @pytest.mark.parametrize(("n", "m"), [(40, 4), (30, 7), (25, 12), (3, 40), (50, 30)])
 def test_neither_labels_nor_the_order_of_rows_matter(n, m):
-    rng = np.random.default_rng([n, m])
-    ranks = Mallows(m, 1.0).rvs(n, rng)
+    rng = public_generator("a test of labels", n, m)
+    ranks = uniform_rankings(rng, n, m)
     value = residual_norm(n, m).value
     for _ in range(3):
         moved = ranks[rng.permutation(n)][:, rng.permutation(m)]
@@ -147,7 +146,7 @@ def test_neither_labels_nor_the_order_of_rows_matter(n, m):
 
 @pytest.mark.parametrize(("n", "m"), [(2, 7), (12, 7), (3, 60), (40, 9), (400, 5)])
 def test_all_ways_to_compare_rankings_agree(n, m, monkeypatch):
-    ranks = Mallows(m, 1.0).rvs(n, np.random.default_rng([n, m]))
+    ranks = uniform_rankings(public_generator("a test of ways", n, m), n, m)
     found = []
     for most, times in ((m - 1, 0), (m - 1, 10**9), (m, 0)):
         if most > 6:  # more orders than can be listed
@@ -189,7 +188,7 @@ def opposite(n, m, rng):
 
 def cycles(n, m, rng):
     """Half of the rankings are rotations of one."""
-    ranks = Mallows(m, 1.0).rvs(n, rng)
+    ranks = uniform_rankings(rng, n, m)
     turns = (np.arange(m) + rng.integers(0, m, (n // 2, 1))) % m + 1
     ranks[: n // 2] = turns
     return ranks
@@ -197,7 +196,7 @@ def cycles(n, m, rng):
 
 def ends(n, m, rng):
     """Half of the rankings place one item first or last."""
-    ranks = Mallows(m, 1.0).rvs(n, rng)
+    ranks = uniform_rankings(rng, n, m)
     for row in range(n // 2):
         wanted = 1 if rng.random() < 0.5 else m
         other = np.flatnonzero(ranks[row] == wanted)[0]
@@ -209,13 +208,13 @@ def ends(n, m, rng):
 @pytest.mark.parametrize("third", [True, False])
 def test_it_sees_what_leaves_mean_ranks_alone(draw, third, monkeypatch):
     monkeypatch.setattr(ranknorms, "sees_everything", lambda n, m: third)
-    n, m, rng = 300, 7, np.random.default_rng(1)
+    n, m, rng = 300, 7, public_generator("a test of blind spots")
     value = residual_norm(n, m).value
-    null = np.array([value(Mallows(m, 1.0).rvs(n, rng), ()) for _ in range(60)])
+    null = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(60)])
     borda = borda_norm(n, m)
     assert value(draw(n, m, rng), ()) > null.max() + 1024  # clear of noise at epsilon 1
     found = [borda.value(draw(n, m, rng), ()) for _ in range(20)]
-    plain = [borda.value(Mallows(m, 1.0).rvs(n, rng), ()) for _ in range(20)]
+    plain = [borda.value(uniform_rankings(rng, n, m), ()) for _ in range(20)]
     assert np.mean(found) < np.mean(plain) + 2048
 
 
@@ -231,11 +230,11 @@ def test_the_omnibus_moves_by_no_more_than_its_sensitivity(n, m, xi):
 @pytest.mark.parametrize("xi", [1.0, math.inf])
 def test_pvalues_are_valid_over_tables(xi):
     # on average over tables that are drawn with the data, whatever the quantiles
-    n, m, rng = 8, 3, np.random.default_rng(2)
+    n, m, rng = 8, 3, public_generator("a test of the omnibus of rankings", 2)
     asked = ranknorms.of_rankings(n, m, xi)
     whole = asked.value.__self__
     noise = DiscreteLaplace(0.0 if math.isinf(xi) else asked.sensitivity / xi)
-    drawn = np.array([asked.value(Mallows(m, 1.0).rvs(n, rng), ()) for _ in range(6000)])
+    drawn = np.array([asked.value(uniform_rankings(rng, n, m), ()) for _ in range(6000)])
     pvalues = []
     for place in range(0, 6000, 40):
         null = Null.of_draws(drawn[place : place + 39])
@@ -247,8 +246,8 @@ def test_pvalues_are_valid_over_tables(xi):
 
 
 def test_the_level_is_kept_with_noise_and_without():
-    n, m, rng = 20, 5, np.random.default_rng(1)
-    data = [Mallows(m, 1.0).rvs(n, rng) for _ in range(1500)]
+    n, m, rng = 20, 5, public_generator("a test of levels")
+    data = [uniform_rankings(rng, n, m) for _ in range(1500)]
     for xi in (0.3, 2.0, math.inf):
         asked = ranknorms.of_rankings(n, m, xi)
         noise = DiscreteLaplace(0.0 if math.isinf(xi) else asked.sensitivity / xi)

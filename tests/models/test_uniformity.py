@@ -10,7 +10,7 @@ from scipy.stats import binomtest, friedmanchisquare, kendalltau, kstest
 
 import privrank as pr
 from privrank.hypotheses import nulls
-from privrank.hypotheses.nulls import Null
+from privrank.hypotheses.nulls import Null, uniform_rankings
 from privrank.mechanisms.ranknorms import borda_norm
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.results.tables import statistic_words
@@ -110,7 +110,7 @@ def test_every_method_finds_strong_consensus_and_keeps_its_level(method):
     rng = seeded(11)
     false = []
     for _ in range(120):
-        test = pr.UniformityTest(pr.Mallows(4, 1.0).rvs(300, rng))
+        test = pr.UniformityTest(uniform_rankings(rng, 300, 4))
         false.append(test.fit(1.0, method=method, rng=rng).reject)
     assert np.mean(false) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 120)
 
@@ -233,7 +233,7 @@ def test_without_noise_the_default_is_the_limit_of_the_private_one():
 
 def test_what_is_left_out_at_large_sizes_is_said():
     rng = seeded(3)
-    few, many = (pr.UniformityTest(pr.Mallows(30, 1.0).rvs(n, rng)) for n in (60, 1200))
+    few, many = (pr.UniformityTest(uniform_rankings(rng, n, 30)) for n in (60, 1200))
     texts = [" ".join(str(t.fit(1.0, draws=19, rng=rng).summary()).split()) for t in (few, many)]
     assert "consistent" not in " ".join(texts)
     assert "other departures are searched for in at most 1,094 rankings" in texts[1]
@@ -328,7 +328,7 @@ def test_default_pvalues_are_uniform_with_fresh_tables(n, m, replicates):
     value = test.simulated or test.value
     pvalues = []
     for _ in range(replicates):
-        drawn = np.array([value(pr.Mallows(m, 1.0).rvs(n, rng), ()) for _ in range(40)])
+        drawn = np.array([value(uniform_rankings(rng, n, m), ()) for _ in range(40)])
         noisy = int(drawn[0] + distribution.simulate(1, rng)[0])
         pvalues.append(Null.of_draws(drawn[1:]).pvalue(noisy, distribution))
     assert kstest(pvalues, "uniform").pvalue > 1e-3
@@ -341,7 +341,7 @@ def test_half_the_noise_would_be_noticed(monkeypatch):
         rng = seeded(9)
         return [
             test.fit(0.05, rng=rng).pvalue
-            for test in [pr.UniformityTest(pr.Mallows(4, 1.0).rvs(20, rng)) for _ in range(200)]
+            for test in [pr.UniformityTest(uniform_rankings(rng, 20, 4)) for _ in range(200)]
         ]
 
     assert kstest(pvalues(), "uniform").pvalue > 1e-3

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import privrank as pr
+from privrank.hypotheses.nulls import public_generator
 from privrank.local.kinds import PairBits, SubRanking
 from privrank.local.uniform import Asked, Collection
 
@@ -100,8 +101,8 @@ def test_results_of_reports_have_the_power_that_their_plan_says():
     planned = UNIFORM(NAMES[:6], mode="local").solve_power(nobs=3_000, epsilon=1.0, power=0.8)
     assert abs(found.phi - planned) < 4 * planned.error
     # by public numbers alone
-    drawn = Collection(protocol, 3_000).simulated(0.1, np.random.default_rng(1))
-    assert drawn == Collection(protocol, 3_000).simulated(0.1, np.random.default_rng(1))
+    drawn = Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
+    assert drawn == Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
 
 
 def test_where_reports_are_simulated_one_by_one_there_is_a_least_effect_too():
