@@ -15,6 +15,7 @@ import privrank as pr
 from privrank.bradley_terry.equations import score_equations, scores_by_pattern
 from privrank.bradley_terry.estimate import covariance, objective
 from privrank.bradley_terry.fit import answer_probabilities
+from privrank.hypotheses.nulls import public_generator
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "davidson.json").read_text(encoding="utf-8")
@@ -233,7 +234,7 @@ def test_noise_covariance_is_that_of_simulated_releases(right):
     release = private(right).release
     equations, b = score_equations(release), private(right).estimate.coefficients
     terms = [term for term in equations.terms.values() if not term.additional]
-    drawn = equations.simulate_noise(b, 6_000, terms, b, np.random.default_rng(1))
+    drawn = equations.simulate_noise(b, 6_000, terms, b, public_generator("test", 1))
     stated, found = equations.noise_covariance(b), np.cov(drawn.T)
     scale = np.sqrt(np.diag(stated))
     np.testing.assert_allclose(
