@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from privrank.distributions.links import Link
+import privrank as pr
 
 
 def sech_cdf(t):
@@ -28,7 +28,7 @@ def steep_slope(t):
     return 2 * steep_density(t) * (expit(-2 * t) - expit(2 * t))
 
 
-SECH = Link("sech", sech_cdf, sech_density, sech_slope, kappa1=2.0, kappa2=1.02739)
+SECH = pr.Link("sech", sech_cdf, sech_density, sech_slope, kappa1=2.0, kappa2=1.02739)
 """The hyperbolic secant, F' = sech(pi t / 2) / 2."""
 
-STEEP = Link("steep logit", lambda t: expit(2 * t), steep_density, steep_slope, 2.0, 1.0)
+STEEP = pr.Link("steep logit", lambda t: expit(2 * t), steep_density, steep_slope, 2.0, 1.0)

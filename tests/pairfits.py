@@ -3,7 +3,6 @@
 from privrank.bradley_terry import fit
 from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss
 from privrank.bradley_terry.predictor import LinearPredictor, item_contrasts
-from privrank.distributions.links import LOGIT
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.choice import Choice, plan_comparisons
 
@@ -35,15 +34,19 @@ def fit_linear(target, matrix, loss, ridge):
     return fit.fit_ridge(target, LinearPredictor(matrix), ridge, loss)
 
 
-def win_matrix(model, epsilon, rng=None):
-    """Return a release of the win matrix, which plans take for few items only."""
-    plan = plan_comparisons(model._encoded.design, Choice("win matrix"), epsilon, 0.0, "a test")
+def release_counts(encoded, choice, epsilon, delta=0.0, *, rng=None, solver="newton", budget=None):
+    """Return the release that a fit with this choice of noise makes of these counts."""
     return release_comparisons(
-        model._encoded,
-        plan,
-        link=LOGIT,
-        solver="newton",
+        encoded,
+        plan_comparisons(encoded.design, choice, epsilon, delta, "a test"),
+        link=choice.link,
+        solver=solver,
         reader="from_release",
-        budget=None,
+        budget=budget,
         rng=rng,
     )
+
+
+def win_matrix(model, epsilon, rng=None):
+    """Return a release of the win matrix, which plans take for few items only."""
+    return release_counts(model._encoded, Choice("win matrix"), epsilon, rng=rng)

@@ -10,7 +10,6 @@ from scipy.stats import binom, norm
 
 import privrank as pr
 from privrank.bradley_terry.equations import score_equations
-from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.hypotheses.tails import simulated
 
 CEMS = pr.datasets.load_university()
@@ -58,11 +57,14 @@ def differences(m):
     return np.eye(m)[first] - np.eye(m)[second]
 
 
-def wald(inference, contrasts):
-    variance = np.einsum("rp,pq,rq->r", contrasts, inference.errors.total, contrasts)
-    half = norm.isf(0.025) * np.sqrt(variance)
-    value = contrasts @ inference.fitted.coefficients
-    return value - half, value + half
+def intervals(tests, alpha):
+    """Return the lower and the upper limits of contrasts."""
+    return np.transpose(tests.conf_int(alpha))
+
+
+def wald(tests):
+    half = norm.isf(0.025) * tests.sd
+    return tests.effect - half, tests.effect + half
 
 
 def test_two_items_are_tested_by_their_counts():
@@ -70,8 +72,8 @@ def test_two_items_are_tested_by_their_counts():
     people, worths, contrast = 80, np.array([0.9, -0.9]), np.array([[1.0, -1.0]])
     for release in releases(worths, people, 0.5, 5):
         part = release.parts["net wins"]
-        inference = pr.PrivateBTL.from_release(release)._inference()
-        score = inference.equations.score[0]
+        tests = pr.PrivateBTL.from_release(release).t_test(contrast)
+        score = score_equations(release).score[0]
         noise = simulated(part.distribution, (400_000, 2), np.random.default_rng(5)) * part.step / 2
         noise = (noise[:, 0] - noise[:, 1]) / 2
 
@@ -80,8 +82,8 @@ def test_two_items_are_tested_by_their_counts():
             sd, away = np.sqrt(people * chance * (1 - chance)), score - people * (chance - 0.5)
             return np.mean(ndtr((noise - abs(away)) / sd) + ndtr((-noise - abs(away)) / sd))
 
-        assert pvalues(inference, contrast)[0] == pytest.approx(pvalue(0.0), abs=0.006)
-        for limit in intervals(inference, contrast, 0.05):
+        assert tests.pvalue == pytest.approx(pvalue(0.0), abs=0.006)
+        for limit in intervals(tests, 0.05):
             if np.isfinite(limit[0]):
                 assert pvalue(limit[0]) == pytest.approx(0.05, abs=0.006)
 
@@ -98,10 +100,11 @@ def test_ordinary_intervals_are_those_of_wald():
     # but for the skewness of answers, which only adds to them
     for epsilon, close in ((1.0, 0.02), (2.0, 0.02), (0.5, 0.04)):
         rng = np.random.default_rng(4)
-        inference = survey.fit(epsilon, dependence="none", rng=rng)._inference()
+        result = survey.fit(epsilon, dependence="none", rng=rng)
         for contrasts in (differences(6), np.eye(6) - 1 / 6):
-            low, high = intervals(inference, contrasts, 0.05)
-            wald_low, wald_high = wald(inference, contrasts)
+            tests = result.t_test(contrasts)
+            low, high = intervals(tests, 0.05)
+            wald_low, wald_high = wald(tests)
             np.testing.assert_allclose(high - low, wald_high - wald_low, rtol=close)
 
 
@@ -112,11 +115,11 @@ def test_an_interval_holds_what_its_test_does_not_reject(alpha, epsilon):
     contrasts, both = np.vstack((differences(6), np.eye(6) - 1 / 6)), set()
     for release in releases(worths, 60, epsilon, 4):
         result = pr.PrivateBTL.from_release(release)
-        inference = result._inference()
-        low, high = intervals(inference, contrasts, alpha)
-        value, kept = contrasts @ inference.fitted.coefficients, (low < 0) & (high > 0)
-        np.testing.assert_array_equal(kept, pvalues(inference, contrasts) > alpha)
-        assert ((low <= value) & (value <= high)).all()
+        tests = result.t_test(contrasts)
+        low, high = intervals(tests, alpha)
+        kept = (low < 0) & (high > 0)
+        np.testing.assert_array_equal(kept, tests.pvalue > alpha)
+        assert ((low <= tests.effect) & (tests.effect <= high)).all()
         both |= set(kept)
         table = result.pairwise(alpha)
         kept = (table["lower"] < 0.5) & (table["upper"] > 0.5)
@@ -127,9 +130,8 @@ def test_an_interval_holds_what_its_test_does_not_reject(alpha, epsilon):
 
 def test_covariates_have_them_too():
     generator = np.random.default_rng(3)
-    frame = model(4, 150)._encoded.design
     first, second = np.triu_indices(4, 1)
-    names, worths = np.array(frame.items), np.array([3.0, 0.0, 0.0, -0.5])
+    names, worths = np.array([f"item {k}" for k in range(4)]), np.array([3.0, 0.0, 0.0, -0.5])
     chance = expit(worths[first] - worths[second])
     survey = pd.DataFrame(
         {
@@ -164,12 +166,9 @@ def test_extreme_pairs_are_covered_with_and_without_a_warning():
     warned = []
     for release in releases(worths, 100, 0.5, 80):
         result = pr.PrivateBTL.from_release(release)
-        inference = result._inference()
+        tests = result.t_test(contrasts)
         warned.append(bool(result.warnings))
-        for name, (low, high) in (
-            ("score", intervals(inference, contrasts, 0.05)),
-            ("wald", wald(inference, contrasts)),
-        ):
+        for name, (low, high) in (("score", intervals(tests, 0.05)), ("wald", wald(tests))):
             covered[name].append(np.mean((low <= truth) & (truth <= high)))
     found = {name: np.array(each) for name, each in covered.items()}
     quiet = ~np.array(warned)
@@ -188,8 +187,7 @@ def test_where_noise_leaves_no_limit_there_is_none():
         replace(release, values=release.values | {"net wins": counts})
     )
     assert any("boundary of possible data" in text for text in result.warnings)
-    inference = result._inference()
-    low, high = intervals(inference, differences(4)[:3], 0.05)
+    low, high = intervals(result.t_test(differences(4)[:3]), 0.05)
     assert np.isinf(high).all()
     assert np.isfinite(low).all()
     assert (low > 0).all()

@@ -19,9 +19,8 @@ import privrank as pr
 from privrank.bradley_terry import fit as fits_module
 from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, loss_bounds
-from privrank.distributions.links import BUILT_IN, LOGIT, PROBIT, Link, find
+from privrank.distributions.links import BUILT_IN, LOGIT, PROBIT, find
 from privrank.release.survey import PairCounts
-from privrank.util.checks import PrivrankWarning
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "links.json").read_text(encoding="utf-8")
@@ -47,7 +46,7 @@ def logit_slope(t):
     return logit_density(t) * (expit(-t) - expit(t))
 
 
-OWN = Link("my logit", expit, logit_density, logit_slope, kappa1=1.0, kappa2=0.25)
+OWN = pr.Link("my logit", expit, logit_density, logit_slope, kappa1=1.0, kappa2=0.25)
 ALL = [*BUILT_IN, SECH, OWN]
 by_link = pytest.mark.parametrize("link", ALL, ids=lambda link: link.name)
 LAWS = {"logit": logistic(), "probit": norm(), "sech": hypsecant(scale=2 / math.pi)}
@@ -189,7 +188,7 @@ BROKEN = {
 def test_a_broken_condition_is_named(name):
     cdf, pdf, slope, kappa1, kappa2, message = BROKEN[name]
     with pytest.raises(ValueError, match=message):
-        Link(name, cdf, pdf, slope, kappa1, kappa2)
+        pr.Link(name, cdf, pdf, slope, kappa1, kappa2)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +209,7 @@ def test_arguments_of_a_link(changed, message):
     right = {"name": "x", "cdf": expit, "pdf": logit_density, "slope": logit_slope}
     right |= {"kappa1": 1.0, "kappa2": 0.25}
     with pytest.raises((ValueError, TypeError), match=message):
-        Link(**right | changed)
+        pr.Link(**right | changed)
 
 
 @pytest.mark.parametrize("link", ["logistic", "cauchit", None, 3, [OWN], ["logit"]])
@@ -428,7 +427,7 @@ def test_extreme_but_finite_worths_are_no_reason_to_fall_back(link):
     frame = pd.DataFrame(rows, columns=["item1", "item2", "outcome"])
     survey = pr.PrivateBTL(frame, items=["a", "b"], respondent=None, design="public", link=link)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", PrivrankWarning)
+        warnings.simplefilter("error", pr.PrivrankWarning)
         result = survey.fit(np.inf, penalty=0)
     assert result.params["a"] - result.params["b"] == pytest.approx(LAWS[link].ppf(0.9999))
 
@@ -483,7 +482,7 @@ def test_archives_rebuild_the_same_result(link, design, epsilon, method):
         epsilon, method=method, rng=seeded()
     )
     text = result.to_json()
-    again = {"link": link} if isinstance(link, Link) else {}
+    again = {"link": link} if isinstance(link, pr.Link) else {}
     rebuilt = pr.from_json(text, **again)
     assert rebuilt.to_json() == text
     assert rebuilt.link == find(link)
@@ -605,7 +604,7 @@ def test_simulated_comparisons_follow_the_link(link):
 def test_automatic_penalties_scale_with_the_worths():
     # equal surveys under distributions of other scales shrink by the same share
     logit = model(design="public").fit(np.inf)
-    steep = Link(
+    steep = pr.Link(
         "steep logit", lambda t: expit(2 * t), lambda t: 2 * logit_density(2 * t),
         lambda t: 4 * logit_slope(2 * t), kappa1=2.0, kappa2=1.0,
     )  # fmt: skip

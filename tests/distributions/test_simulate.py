@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chisquare
 
-from privrank import PlackettLuce
-from privrank.distributions import simulate
+from privrank import PlackettLuce, simulate
 
 WORTHS = np.array([0.8, -0.4, 0.0, 1.5])
 

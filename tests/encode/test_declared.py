@@ -231,9 +231,10 @@ def test_a_column_says_what_is_public():
     assert [name for name, _ in facts_of(by_group).groups] == sorted(GROUPS)
     public = alike(survey())
     asked = {"item1": "winner", "item2": "loser", "respondent": "who", "design": "public"}
-    assert pr.PrivateBTL(public, **asked)._encoded.design.items == ("juice", "milk", "tea")
+    release = pr.PrivateBTL(public, **asked).fit(np.inf).release
+    assert release.design.items == ("juice", "milk", "tea")
     formula = "winner + loser + outcome ~ job"
-    found = worths(formula, public, items=None, design="public")._encoded.design
+    found = worths(formula, public, items=None, design="public").fit(np.inf).release.design
     assert found.covariates.factors == (("job", ("cook", "smith")),)
     # which of two compared items has won is never public
     text = told(lambda: worths("winner + loser ~ 1", public, items=None, design="public"))
@@ -270,7 +271,7 @@ def test_surveys_hand_on_their_codebooks():
         max_rows=15,
         ties=True,
     )
-    assert model._encoded.design.covariates.factors == (("french", ("good", "poor")),)
+    assert model.fit(np.inf).release.design.covariates.factors == (("french", ("good", "poor")),)
     assert set(cems.levels) == set(cems.students.columns)
     with pytest.raises(ValueError, match="levels must name columns of data"):
         worths("winner + loser ~ 1", survey(), levels={"jobs": JOBS})

@@ -214,8 +214,7 @@ def test_a_collation_merges_no_answers(respondent):
             "pick ~ 1", connection.table("answers"), categories=["y", "Y", "z"],
             respondent=respondent,
         )  # fmt: skip
-        encoded = test._encoded
-        assert encoded.sample.nobs == 5
+        assert test.fit(1.0, draws=19).nobs == 5
         rows_of = frames.open_frame(connection.table("answers"), "data")
         counted = frames.grouped(rows_of, ["pick"]).collect().to_native().to_pandas()
         assert dict(zip(counted["pick"], counted["privrank_rows"], strict=True)) == {

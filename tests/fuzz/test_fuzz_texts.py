@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from exploring import TAKEN, arguments, explore, mostly, of, settled
 from hypothesis import strategies as st
+from mutating import with_check
 from searching import CANARY, ODD
 
 import privrank as pr
 from privrank.local.kinds import protocol_from_json
-from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c"]
 PLAIN = [None, True, False, 0, 1, -1, 2, 3, 0.5, 1.5, -0.0, 1e300, 5e-324, 10**400, 2**53, 2**63]
@@ -367,7 +367,7 @@ def test_archives():
     @st.composite
     def texts(draw):
         name, record = draw(mutated(records))
-        text = archive(record)
+        text = with_check(record)
         return name, draw(mostly(st.just(text), cut(text), 4))
 
     def read(case):
@@ -381,8 +381,8 @@ def test_archives():
 
     # what a text says it is was quoted in the refusal, once, of several lines
     once = [
-        ("worths", archive(records["worths"] | said))
+        ("worths", with_check(records["worths"] | said))
         for said in ({"result": "a\nb"}, {"privrank": "9\n9"})
     ]
     explore(texts(), read, once)
-    assert read(("worths", archive(records["worths"]))) == TAKEN
+    assert read(("worths", with_check(records["worths"]))) == TAKEN

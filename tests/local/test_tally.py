@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from mutating import with_check
 
 import privrank as pr
 from privrank.local import (
@@ -23,7 +24,6 @@ from privrank.local import (
     SubRanking,
 )
 from privrank.local.tally import FOREIGN, MALFORMED, RANGE, REPEATED, Tally
-from privrank.release.archived import archive
 
 ITEMS = list("abcde")
 PROTOCOL = SubRanking(ITEMS, 2.0)
@@ -302,7 +302,7 @@ def test_numbers_that_no_reports_give_are_refused_with_a_new_check_too():
     whole = PROTOCOL.tally(dirty()[0])
     record = json.loads(whole.to_json())
     del record["check"]
-    assert same(pr.from_json(archive(record)), whole)
+    assert same(pr.from_json(with_check(record)), whole)
     changes = [
         {name: [number, *record[name][1:]]}
         for name, numbers in {
@@ -326,7 +326,7 @@ def test_numbers_that_no_reports_give_are_refused_with_a_new_check_too():
     changes.append({"protocol": record["protocol"].replace("2.0", '2.0, "epsilon": 2.0')})
     for change in changes:
         with pytest.raises(ValueError, match="must be JSON that to_json"):
-            pr.from_json(archive({**record, **change}))
+            pr.from_json(with_check({**record, **change}))
 
 
 def test_a_tally_shows_what_it_counts():

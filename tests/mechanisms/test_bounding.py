@@ -8,32 +8,24 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import respondents
 from outcomes import Outcomes
+from respondents import frame_of
 from scipy.stats import chisquare
 
 import privrank as pr
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.privacy.draws import draw_key, draw_rows
-from privrank.results.claims import CLAIMS
 
 ITEMS = list("abc")
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 ROWS = list(product(PAIRS, (1.0, -1.0)))
-COLUMNS = ComparisonColumns("item1", "item2", "outcome", "who")
-
-
-def frame_of(units):
-    """A frame of respondents, each a sequence of ((item, item), outcome)."""
-    rows = [(who, *pair, y) for who, unit in enumerate(units) for pair, y in unit]
-    return pd.DataFrame(rows, columns=["who", "item1", "item2", "outcome"])
 
 
 def encode(units, most, distinct, ties=False):
-    return encode_comparisons(
-        frame_of(units), COLUMNS, items=ITEMS, max_rows=most, distinct_pairs=distinct, ties=ties,
-        design="private", pair_counts=None, excess="sample",
-    )  # fmt: skip
+    return respondents.encode(
+        units, max_rows=most, distinct_pairs=distinct, ties=ties, excess="sample"
+    )
 
 
 def rows_of(group, size, most, key):
@@ -243,7 +235,8 @@ def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch):
 
 def test_summaries_say_that_rows_were_left_out_and_not_how_many():
     frame = frame_of([ROWS] * 20)
-    for distinct, key in ((True, "pairs left out"), (False, "rows left out")):
+    for distinct, detail in ((True, " (one per pair)"), (False, "")):
+        selected = f"Randomly selected answers were used, at most 2 per respondent{detail}."
         model = pr.PrivateBTL(
             frame, items=ITEMS, respondent="who", max_rows=2, excess="sample",
             distinct_pairs=distinct,
@@ -251,7 +244,7 @@ def test_summaries_say_that_rows_were_left_out_and_not_how_many():
         for epsilon in (1.0, np.inf):
             result = model.fit(epsilon, rng=np.random.default_rng(1))
             text = " ".join(str(result.summary()).split())
-            assert CLAIMS[key].format(answers=2) in text
+            assert f"{selected} The number of omitted answers is not published." in text
             assert ("one respondent (any number of rows)" in text) == (epsilon == 1.0)
             assert pr.from_json(result.to_json()).to_json() == result.to_json()
 

@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+import respondents
 
 import privrank as pr
 from privrank.bradley_terry.dependence import (
@@ -17,7 +18,6 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate, response
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.hypotheses.tails import simulated
 from privrank.mechanisms import comparisons as mechanism
 from privrank.mechanisms import tallies
@@ -164,20 +164,13 @@ def test_one_respondent_reaches_along_a_contrast_as_far_as_stated(rows, distinct
 def encode(units, rows):
     """A survey of three items from one list of answers, by pair, for each respondent."""
     pairs = list(combinations("abc", 2))
-    frame = pd.DataFrame(
-        [
-            (who, *pair, answer)
-            for who, unit in enumerate(units)
-            for pair, answer in zip(pairs, unit, strict=True)
-            if answer is not None
-        ],
-        columns=["who", "item1", "item2", "outcome"],
+    answered = [
+        [(pair, float(y)) for pair, y in zip(pairs, unit, strict=True) if y is not None]
+        for unit in units
+    ]
+    return respondents.encode(
+        answered, max_rows=rows, distinct_pairs=True, ties=True, pair_counts="equal"
     )
-    frame["outcome"] = frame["outcome"].astype(float)
-    return encode_comparisons(
-        frame, ComparisonColumns("item1", "item2", "outcome", "who"), items=["a", "b", "c"],
-        max_rows=rows, distinct_pairs=True, ties=True, design="private", pair_counts="equal",
-    )  # fmt: skip
 
 
 def largest_move(statistic, rows=3):

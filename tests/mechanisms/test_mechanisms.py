@@ -14,7 +14,8 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pandas as pd
 import pytest
-from pairfits import fit_ridge, mean_scores, rounding_bound
+import respondents
+from pairfits import fit_ridge, mean_scores, release_counts, rounding_bound
 from scipy.spatial.distance import cdist
 from scipy.special import expit, logit
 from scipy.stats import beta
@@ -25,17 +26,14 @@ from privrank.bradley_terry.dependence import expected_answers
 from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate
 from privrank.distributions.links import LOGIT
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.encode.encoded import Encoded
 from privrank.mechanisms import comparisons, tallies
-from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.tallies import pair_moments, round_expected
 from privrank.plans import choice as calibration
-from privrank.plans.choice import Choice, objective_scale, plan_comparisons
+from privrank.plans.choice import Choice, objective_scale
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
-from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import FINE, Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))
@@ -60,20 +58,15 @@ SURVEYS = {
 
 def encode(survey, units):
     _, _, people, rows, distinct, ties = SURVEYS[survey]
-    frame = pd.DataFrame(
-        [(who, *pair, y) for who, unit in enumerate(units) for pair, y in unit],
-        columns=["who", "item1", "item2", "outcome"],
+    respondent = "who" if people else None
+    return respondents.encode(
+        units, respondent=respondent, max_rows=rows, distinct_pairs=distinct, ties=ties
     )
-    columns = ComparisonColumns("item1", "item2", "outcome", "who" if people else None)
-    return encode_comparisons(
-        frame, columns, items=["a", "b", "c"], max_rows=rows, distinct_pairs=distinct,
-        ties=ties, design="private", pair_counts=None,
-    )  # fmt: skip
 
 
 def names_of(survey):
     people = SURVEYS[survey][2]
-    return [NET, WINS, PAIR_COUNTS, *([DEPENDENCE] if people else [])]
+    return ["net wins", "win matrix", "pair_counts", *(["dependence"] if people else [])]
 
 
 @cache
@@ -89,7 +82,7 @@ def statistics(survey):
 
 def exact(encoded, name):
     """The statistic of a part, before noise."""
-    return pair_moments(encoded) if name == DEPENDENCE else tallies.STATISTICS[name](encoded)
+    return pair_moments(encoded) if name == "dependence" else tallies.STATISTICS[name](encoded)
 
 
 def completions(survey, kind):
@@ -134,15 +127,7 @@ def prepare(survey, kind):
 
 def release(encoded, plan, epsilon=1.0, delta=0.0, seed=0, solver="newton", budget=None):
     rng = None if seed is None else np.random.default_rng(seed)
-    return release_comparisons(
-        encoded,
-        plan_comparisons(encoded.design, plan, epsilon, delta, "test"),
-        link=plan.link,
-        solver=solver,
-        reader="from_release",
-        budget=budget,
-        rng=rng,
-    )
+    return release_counts(encoded, plan, epsilon, delta, rng=rng, solver=solver, budget=budget)
 
 
 def check_counts(survey, kind, plan, epsilon=1.0):
@@ -155,25 +140,27 @@ def check_counts(survey, kind, plan, epsilon=1.0):
         # Laplace noise is independent between entries, so the log ratio is largest where every
         # entry's is, at distance / scale; test_probabilities_of_all_outputs takes no such step
         losses = {name: loss(part.distribution, moved, name) for name, part in parts.items()}
-        if kind == "private" and DEPENDENCE in losses:
-            losses[DEPENDENCE] = FINE * losses[DEPENDENCE]  # the lattice steps of one
+        if kind == "private" and "dependence" in losses:
+            losses["dependence"] = FINE * losses["dependence"]  # the lattice steps of one
         worst = {name: max(worst[name], losses[name].max()) for name in parts}
         together = max(together, sum(losses.values()).max())
     assert together <= epsilon
     for name, part in parts.items():
         assert worst[name] <= part.epsilon
-        if name == DEPENDENCE:
+        if name == "dependence":
             continue  # calibrated by a bound: tests/mechanisms/test_dependence.py
         assert worst[name] == pytest.approx(part.epsilon, rel=1e-9)
 
 
 PLANS = {
-    "net": Choice(NET),
-    "matrix": Choice(WINS),
-    "net and effect": Choice(NET, {DEPENDENCE: 0.1}, form="pairs"),
-    "matrix and effect": Choice(WINS, {DEPENDENCE: 0.25}, form="pairs"),
-    "net and pairs": Choice(NET, {PAIR_COUNTS: 0.3}),
-    "net, effect and pairs": Choice(NET, {DEPENDENCE: 0.1, PAIR_COUNTS: 0.3}, form="pairs"),
+    "net": Choice("net wins"),
+    "matrix": Choice("win matrix"),
+    "net and effect": Choice("net wins", {"dependence": 0.1}, form="pairs"),
+    "matrix and effect": Choice("win matrix", {"dependence": 0.25}, form="pairs"),
+    "net and pairs": Choice("net wins", {"pair_counts": 0.3}),
+    "net, effect and pairs": Choice(
+        "net wins", {"dependence": 0.1, "pair_counts": 0.3}, form="pairs"
+    ),
 }
 CASES = [
     (survey, kind, plan)
@@ -195,10 +182,10 @@ def test_probabilities_of_all_outputs(survey, kind):
     # the noisy net of three items over a whole window, from the exact probabilities
     steps = set()
     for data, allowed in completions(survey, kind):
-        net = np.array([row[NET] for row in data])
+        net = np.array([row["net wins"] for row in data])
         one, other = np.nonzero(allowed)
         steps |= set(map(tuple, np.unique(net[one] - net[other], axis=0)))
-    distribution = release(prepare(survey, kind), Choice(NET)).parts[NET].distribution
+    distribution = release(prepare(survey, kind), Choice("net wins")).parts["net wins"].distribution
     window = np.arange(-6, 7)
     largest = 0.0
     for step in steps:
@@ -211,7 +198,7 @@ def test_probabilities_of_all_outputs(survey, kind):
 
 def drawn_from(encoded, release, name):
     """The statistic of a part before noise, given what was released before it."""
-    if name != DEPENDENCE:
+    if name != "dependence":
         return exact(encoded, name)
     fitted = estimate(score_equations(release), release)
     answers, _ = expected_answers(release, fitted.coefficients)
@@ -222,21 +209,10 @@ def check_independence(seed):
     """No two entries of noise, of two fits of several parts, are correlated."""
     rng = None if seed is None else np.random.default_rng(seed)
     encoded = prepare("round robins", "private")
-    plan = Choice(NET, {DEPENDENCE: 0.3, PAIR_COUNTS: 0.3}, form="pairs")
+    plan = Choice("net wins", {"dependence": 0.3, "pair_counts": 0.3}, form="pairs")
     draws = []
     for _ in range(200):
-        fits = [
-            release_comparisons(
-                encoded,
-                plan_comparisons(encoded.design, plan, 0.05, 0.0, "test"),
-                link=plan.link,
-                solver="newton",
-                reader="from_release",
-                budget=None,
-                rng=rng,
-            )
-            for _ in range(2)
-        ]
+        fits = [release_counts(encoded, plan, 0.05, rng=rng) for _ in range(2)]
         parts = [part for fit in fits for part in fit.parts.values()]
         values = [drawn_from(encoded, fit, name) for fit in fits for name in fit.parts]
         draws.append(np.concatenate([p.values - a for p, a in zip(parts, values, strict=True)]))
@@ -596,10 +572,11 @@ def test_solver_failure_is_not_shown(monkeypatch):
 
 def test_exact_moments_never_leave_a_private_run():
     try:
-        done = release(prepare("round robins", "private"), Choice(NET, form="cluster"))
+        done = release(prepare("round robins", "private"), Choice("net wins", form="cluster"))
     except ValueError:
         return
-    assert not set(done.parts) & set(MOMENTS)
+    moments = {"answers by answers", "answers by counts", "counts by counts"}
+    assert not set(done.parts) & moments
 
 
 # What leaves the mechanism, seen from outside.
@@ -702,11 +679,11 @@ def test_planted_fault_is_caught(monkeypatch, fault, check):
         check()
 
 
-@pytest.mark.parametrize("shares", [{DEPENDENCE: 0.6, PAIR_COUNTS: 0.6}, {DEPENDENCE: 1.0}])
+@pytest.mark.parametrize("shares", [{"dependence": 0.6, "pair_counts": 0.6}, {"dependence": 1.0}])
 def test_shares_that_leave_nothing_are_refused_before_spending(shares):
     budget = Budget(epsilon=1.0, unit="respondent")
     with pytest.raises(ValueError, match="epsilon is too small"):
-        release(prepare("round robins", "private"), Choice(NET, shares), budget=budget)
+        release(prepare("round robins", "private"), Choice("net wins", shares), budget=budget)
     assert budget.spendings == ()
 
 

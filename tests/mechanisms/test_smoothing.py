@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import kstest, laplace
 
+import privrank as pr
 from privrank.encode.samples import read_samples, rules_of_choices
 from privrank.mechanisms import samples
 from privrank.mechanisms.closeness import (
@@ -26,8 +27,6 @@ from privrank.mechanisms.permutation import (
 from privrank.plans.samples import RELEASED_STEPS, smoothing_scale
 from privrank.privacy.noise import draw_cells
 from privrank.published import asz18
-from privrank.release.names import DECISION
-from privrank.release.survey import QUIET, PartPlan, Plan
 
 S3 = np.array(list(itertools.permutations((1, 2, 3))), dtype=np.int64)
 
@@ -276,8 +275,10 @@ def test_the_bit_is_private(epsilon):
         p = p[p > 1e-290]
         assert np.abs(np.diff(np.log(p))).max() <= epsilon / 4 * (1 + 1e-9)
     bit = asz18.closeness_bit(50, 4, 3.2)
-    part = PartPlan(QUIET, 1, epsilon)
-    plan = Plan("ClosenessTest", "chi-square", "sigmoid", epsilon, 0.0, {DECISION: part})
+    groups = {"x": {"a": 9, "b": 1}, "y": {"a": 2, "b": 8}}
+    test = pr.ClosenessTest.from_counts(groups, ["a", "b"])
+    plan = test.fit(epsilon, method="sigmoid").release.plan
+    assert plan.parts.keys() == {"decision"}
     assert [bit(np.array([v, 0.0]), plan, None) for v in (1e9, -1e9)] == [1, 0]
 
 

@@ -5,6 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+import respondents
 from scipy.special import ndtr
 from test_dependence import ENUMERATED, fewest, squares
 
@@ -15,8 +16,8 @@ from privrank.bradley_terry.dependence import (
     independent_scores,
     released_effect,
 )
+from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import score_covariance
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons
 from privrank.mechanisms import tallies
 from privrank.mechanisms.tallies import (
     Expected,
@@ -25,7 +26,6 @@ from privrank.mechanisms.tallies import (
     round_expected,
 )
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.release.names import TIE_FLOOR
 from privrank.release.survey import STEPS, Design
 
 
@@ -148,18 +148,10 @@ def test_nets_and_ties_of_more_items_keep_their_bound(m, rows):
 def encode(units):
     """A survey of three items from one list of answers, by pair, for each respondent."""
     pairs = list(combinations("abc", 2))
-    frame = pd.DataFrame(
-        [
-            (who, *pair, answer)
-            for who, unit in enumerate(units)
-            for pair, answer in zip(pairs, unit, strict=True)
-        ],
-        columns=["who", "item1", "item2", "outcome"],
+    answered = [zip(pairs, unit, strict=True) for unit in units]
+    return respondents.encode(
+        answered, max_rows=3, distinct_pairs=True, ties="davidson", pair_counts="equal"
     )
-    return encode_comparisons(
-        frame, ComparisonColumns("item1", "item2", "outcome", "who"), items=["a", "b", "c"],
-        max_rows=3, distinct_pairs=True, ties="davidson", design="private", pair_counts="equal",
-    )  # fmt: skip
 
 
 def moved(seed, taken):
@@ -248,14 +240,14 @@ def test_lambda_allows_for_half_the_noise_of_the_design_effect():
         frame, items=range(4), respondent="who", max_rows=6, ties="davidson", design="public"
     )
     result = model.fit(2.0, dependence="worst", rng=rng)
-    release, equations = result.release, result._inference().equations
+    release, equations = result.release, score_equations(result.release)
     b = result.estimate.coefficients
     alone, along = independent_scores(equations, release, b), equations.information(b)
     direction = equations.linear.inverse(along)[-1]
     variance = direction @ score_covariance(equations, release, b) @ direction
     effect, error = released_effect(release), effect_error(release)
     assert 1.0 < effect < 5.0
-    wanted = min((effect + 0.5 * error) * release.found[TIE_FLOOR], 6.0)
+    wanted = min((effect + 0.5 * error) * release.found["floor of ties"], 6.0)
     assert wanted > 1.01 * effect
     assert variance == pytest.approx(wanted * direction @ alone @ direction, rel=1e-9)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privrank.datasets import Survey, load_immigration, load_university
+from privrank import datasets
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = json.loads((ROOT / "tests/reference/btl.json").read_text(encoding="utf-8"))
@@ -54,18 +54,18 @@ STUDENTS = {
     "intdegree": {"no": 193, "yes": 110},
 }
 SURVEYS = {
-    "university": load_university(),
-    "university_1998": load_university("1998"),
-    "immigration": load_immigration(),
+    "university": datasets.load_university(),
+    "university_1998": datasets.load_university("1998"),
+    "immigration": datasets.load_immigration(),
 }
 
 
 @pytest.fixture(params=list(SURVEYS))
-def survey(request: pytest.FixtureRequest) -> Survey:
+def survey(request: pytest.FixtureRequest) -> datasets.Survey:
     return SURVEYS[request.param]
 
 
-def counts(survey: Survey) -> dict[tuple[str, str], tuple[int, ...]]:
+def counts(survey: datasets.Survey) -> dict[tuple[str, str], tuple[int, ...]]:
     """Wins, ties, losses and missing answers by pair, pairs in order of appearance."""
     groups = survey.comparisons.groupby(["item1", "item2"], sort=False, observed=True)["outcome"]
     return {
@@ -77,7 +77,7 @@ def counts(survey: Survey) -> dict[tuple[str, str], tuple[int, ...]]:
     }
 
 
-def net_wins(survey: Survey) -> np.ndarray[Any, Any]:
+def net_wins(survey: datasets.Survey) -> np.ndarray[Any, Any]:
     """Wins minus losses per respondent, by two group-bys."""
     wide = [
         survey.comparisons.pivot_table(
@@ -93,7 +93,7 @@ def test_counts_per_pair_are_the_published_ones() -> None:
     assert list(counts(SURVEYS["immigration"]).items()) == list(IMMIGRATION.items())
 
 
-def test_frames_have_the_declared_shape_and_types(survey: Survey) -> None:
+def test_frames_have_the_declared_shape_and_types(survey: datasets.Survey) -> None:
     items = list(survey.items)
     comparisons, students = survey.comparisons, survey.students
     pairs = len(items) * (len(items) - 1) // 2
@@ -110,7 +110,7 @@ def test_frames_have_the_declared_shape_and_types(survey: Survey) -> None:
     assert all(isinstance(dtype, pd.CategoricalDtype) for dtype in students.dtypes)
 
 
-def test_each_respondent_has_the_pairs_in_questionnaire_order(survey: Survey) -> None:
+def test_each_respondent_has_the_pairs_in_questionnaire_order(survey: datasets.Survey) -> None:
     m = len(survey.items)
     order = [(survey.items[i], survey.items[j]) for j in range(m) for i in range(j)]
     rows = zip(survey.comparisons["item1"], survey.comparisons["item2"], strict=True)
@@ -189,7 +189,7 @@ def test_immigration_agrees_with_the_table_of_answers() -> None:
     assert survey.students["sex"].to_list() == [sex for _, sex in expected]
 
 
-def test_rankings_are_permutations_that_follow_net_wins(survey: Survey) -> None:
+def test_rankings_are_permutations_that_follow_net_wins(survey: datasets.Survey) -> None:
     rankings = survey.rankings(np.random.default_rng(1))
     ranks = rankings.to_numpy()
     m = len(survey.items)
@@ -219,14 +219,14 @@ def test_ties_are_broken_uniformly() -> None:
     comparisons.insert(0, "respondent", np.repeat(np.arange(n), 3))
     comparisons["outcome"] = 0.0
     students = pd.DataFrame(index=pd.RangeIndex(n, name="respondent"))
-    survey = Survey("undecided", comparisons, students, items, {}, "")
+    survey = datasets.Survey("undecided", comparisons, students, items, {}, "")
     frequency = survey.rankings(np.random.default_rng(2)).value_counts()
     # Chi-squared with 5 degrees of freedom: 20.5 is exceeded once in a thousand.
     assert len(frequency) == 6
     assert float(((frequency - n / 6) ** 2 / (n / 6)).sum()) < 20.5
 
 
-def test_untied_rankings_do_not_depend_on_the_generator(survey: Survey) -> None:
+def test_untied_rankings_do_not_depend_on_the_generator(survey: datasets.Survey) -> None:
     untied = (np.diff(np.sort(net_wins(survey), axis=1), axis=1) != 0).all(axis=1)
     one, other = survey.rankings(np.random.default_rng(3)), survey.rankings()
     pd.testing.assert_frame_equal(one[untied], other[untied])
@@ -235,7 +235,7 @@ def test_untied_rankings_do_not_depend_on_the_generator(survey: Survey) -> None:
 
 
 def test_shared_ranks_are_the_mean_of_their_places():
-    survey = load_university()
+    survey = datasets.load_university()
     shared, drawn = survey.rankings(ties="shared"), survey.rankings(np.random.default_rng(5))
     assert (shared.sum(axis=1) == 21).all() and shared.index.name == "respondent"
     many = np.mean([survey.rankings(np.random.default_rng(k)) for k in range(200)], axis=0)
@@ -255,18 +255,18 @@ def test_rankings_refuse_what_is_not_a_generator(rng: Any) -> None:
 @pytest.mark.parametrize("version", ["1999", 2001, None])
 def test_unknown_version_is_refused(version: Any) -> None:
     with pytest.raises(ValueError, match=r"^version must be"):
-        load_university(version)
+        datasets.load_university(version)
 
 
-def test_repr_is_one_short_line(survey: Survey) -> None:
+def test_repr_is_one_short_line(survey: datasets.Survey) -> None:
     n, m = len(survey.students), len(survey.items)
     assert repr(survey) == f"<Survey {survey.name}: {n} respondents, {m} items>"
 
 
 def test_loading_gives_fresh_frames() -> None:
-    changed = load_immigration()
+    changed = datasets.load_immigration()
     changed.comparisons["outcome"] = 0.0
-    assert int(load_immigration().comparisons["outcome"].isna().sum()) == 85
+    assert int(datasets.load_immigration().comparisons["outcome"].isna().sum()) == 85
 
 
 def test_loads_from_another_working_directory(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_immigration_files_are_what_the_script_writes(tmp_path: Path) -> None:
         assert (tmp_path / name).read_bytes() == (ROOT / "data" / name).read_bytes()
 
 
-def test_reference_fits_belong_to_these_data(survey: Survey) -> None:
+def test_reference_fits_belong_to_these_data(survey: datasets.Survey) -> None:
     """The reference worths solve the score equations of the survey as loaded."""
     reference = REFERENCE[survey.name]
     answered = survey.comparisons.dropna()

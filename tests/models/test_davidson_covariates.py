@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from mutating import with_check
 from scipy.optimize import approx_fprime, minimize
 
 import privrank as pr
@@ -15,7 +16,6 @@ from privrank.bradley_terry.equations import score_equations, scores_by_pattern
 from privrank.bradley_terry.estimate import covariance, objective
 from privrank.bradley_terry.fit import answer_probabilities
 from privrank.hypotheses.nulls import public_generator
-from privrank.release.archived import archive
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "davidson.json").read_text(encoding="utf-8")
@@ -304,8 +304,7 @@ def test_with_little_noise_a_private_fit_is_the_exact_one():
 def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(right, ties):
     record = json.loads(private(right).release.to_json())
     record["parts"]["ties"]["values"] = [ties]
-    record.pop("check")
-    release = pr.Release.from_json(archive(record))
+    release = pr.Release.from_json(with_check(record))
     part = release.parts["net wins"]
     steps = 2 if "age" in right else 1  # net wins, and those times the age
     net = part.step * part.values.reshape(-1, 6)[::steps]
@@ -317,12 +316,11 @@ def test_the_number_of_ties_is_brought_to_where_there_is_a_fit(right, ties):
 @quiet
 def test_a_release_with_other_weights_than_its_noise_is_none():
     record = json.loads(private("gender + age").release.to_json())
-    record.pop("check")
     for name, match in (("net wins", "noise of the scale"), ("ties", "noise of the scale")):
         changed = json.loads(json.dumps(record))
         changed["parts"][name]["noise"]["scale"] /= 2
         with pytest.raises(ValueError, match=match):
-            pr.Release.from_json(archive(changed))
+            pr.Release.from_json(with_check(changed))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,11 @@ from sentences import refused_briefly
 
 import privrank as pr
 from privrank.hypotheses import nulls
-from privrank.results.claims import CLAIMS
+
+BIT = (
+    "The bit is not a test of a stated level: its error probabilities depend on the numbers "
+    "of units and categories."
+)
 
 SHARES = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
 
@@ -213,9 +217,7 @@ def test_archived_results_come_back_without_drawing(build, options, monkeypatch)
     words = " ".join(shown.split())
     for part in ("Private Test of Identity", "H0:", "H1: ", "seeded (do not publish)", "exp(1)"):
         assert part in words
-    assert ("none stated" in words or CLAIMS["bit"] in words) == (
-        options.get("method") == "sigmoid"
-    )
+    assert ("none stated" in words or BIT in words) == (options.get("method") == "sigmoid")
 
 
 def test_nothing_of_the_data_gets_out():
@@ -330,13 +332,16 @@ def test_an_estimated_null_keeps_its_level_and_an_exact_one_does_not():
     assert estimated(400, None, other, before).fit(2.0, rng=rng).pvalue < 0.01
 
 
+def compared(test):
+    """Return the data and the answers behind the null, as the test of two samples has them."""
+    return [part._rows for part in test._two._encoded._parts]
+
+
 def test_the_answers_behind_a_null_are_a_second_sample():
     shares, rounded = np.array([137, 202, 61]) / 400, (0.343, 0.505, 0.152)
-    one, two = (
-        estimated(400, None, (90, 60, 50), null)._two._encoded for null in (shares, rounded)
-    )
-    assert [part._rows.tolist() for part in one._parts] == [[90, 60, 50], [137, 202, 61]]
-    assert two._parts[1]._rows.sum() == 400 and abs(two._parts[1]._rows - 400 * shares).max() < 1
+    exact, near = (compared(estimated(400, None, (90, 60, 50), null)) for null in (shares, rounded))
+    assert [rows.tolist() for rows in exact] == [[90, 60, 50], [137, 202, 61]]
+    assert near[1].sum() == 400 and abs(near[1] - 400 * shares).max() < 1
     counts = {"data": [90, 60, 50], "answers behind the null": [137, 202, 61]}
     expected = pr.ClosenessTest.from_counts(counts, list("abc")).fit(1.0, rng=seeded())
     result = estimated(400, None, (90, 60, 50), shares).fit(1.0, rng=seeded())
@@ -347,14 +352,14 @@ def test_the_answers_behind_a_null_are_a_second_sample():
     ranks = np.array([[1, 2], [2, 1], [1, 2]])
     table = pd.DataFrame({"a": [1, 2], "b": [2, 1], "probability": [0.25, 0.75]})
     test = pr.IdentityTest(ranks, table, items=["a", "b"], null_nobs=8)
-    assert test._two._encoded._parts[1]._rows.tolist() == [[1, 2]] * 2 + [[2, 1]] * 6
+    assert compared(test)[1].tolist() == [[1, 2]] * 2 + [[2, 1]] * 6
     people = pd.DataFrame({"who": [0, 0, 1, 2], "choice": list("aabb")})
     known = {"categories": ["a", "b"], "respondent": "who", "max_rows": 2, "null_nobs": 10}
     test = pr.IdentityTest.from_formula("choice ~ 1", people, {"a": 0.5, "b": 0.5}, **known)
-    assert test.fit(1.0, rng=seeded()).nobs == 13
+    fit = test.fit(1.0, rng=seeded())
+    assert fit.nobs == 13 and fit.release.sample.unit == "respondent"
     with pytest.raises(ValueError, match="at no further cost"):
         test.fit(1.0, effect_epsilon=1.0, rng=seeded())
-    assert test._two._encoded.sample.unit == "respondent"
 
 
 @pytest.mark.parametrize("noise", [0.0, 3.0, 12.0])
@@ -363,7 +368,7 @@ def test_answers_that_stand_for_a_noisy_null_vary_at_least_as_much(noise):
     p, n = np.array([0.05, 0.25, 0.3, 0.4]), 400
     each, away = np.diag(p) - np.outer(p, p), np.eye(4) - np.outer(p, np.ones(4))
     noisy = each / n + (noise / n) ** 2 * away @ away.T
-    answers = estimated(n, noise, (9, 9, 9, 9), p)._two._encoded._parts[1]._rows.sum()
+    answers = compared(estimated(n, noise, (9, 9, 9, 9), p))[1].sum()
     assert np.linalg.eigvalsh(each / answers - noisy).min() > -1e-12
     assert np.linalg.eigvalsh(each / (1.2 * answers + 1.0) - noisy).min() < 0.0
 

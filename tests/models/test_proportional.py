@@ -15,7 +15,17 @@ from privrank.bradley_terry import equations as readings
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.equations import released_degrees, score_equations
 from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
-from privrank.results.claims import CLAIMS
+
+MATCHED = (
+    "Opponents are assumed to be matched at random given how often each item was compared: E "
+    "n_ij = x_i x_j for items i and j."
+)
+COSTLY_COUNTS = (
+    "The noise of released pair counts is more than half of the variance of most "
+    "differences. pair_counts='proportional' avoids it, but assumes that opponents were "
+    "matched at random given how often each item was compared: E n_ij = x_i x_j for items i "
+    "and j."
+)
 
 ITEMS = tuple("abcdefgh")
 FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
@@ -245,12 +255,12 @@ def test_respondents_with_ties_and_dependence(dependence):
 def test_the_check_finds_opponents_alike_and_the_fit_allows_for_it(fit, equations):
     assert equations.matching.pvalue > 0.05
     text = " ".join(str(fit.summary()).split())
-    assert CLAIMS["matched"] in text
+    assert MATCHED in text
     assert "Checked: whether items met" in text and "Warning" not in text
     assert "5% for the check of opponents" in " ".join(str(fit.summary(details=True)).split())
     alike = pr.PrivateBTL(survey(correlation=0.3), **ROW)
     allowed = alike.fit(1.0, rng=np.random.default_rng(1))
-    matching = allowed._inference().equations.matching
+    matching = score_equations(allowed.release).matching
     assert matching.pvalue < 0.01
     assert matching.beta > 5.0 * matching.error
     assert f"beta = {matching.beta:.4f}" in " ".join(str(allowed.summary()).split())
@@ -268,7 +278,7 @@ def test_what_beta_cannot_allow_for_is_warned_of(fit):
     few = pr.PrivateBTL(survey(2000, weights=near), **ROW)
     with pytest.warns(pr.PrivrankWarning, match="their own half of the ranking as often as"):
         found = few.fit(1.0, shares={"opponents": 0.01}, rng=np.random.default_rng(5))
-    assert np.isinf(found._inference().equations.matching.error)
+    assert np.isinf(score_equations(found.release).matching.error)
 
 
 def test_the_check_can_be_left_out():
@@ -311,9 +321,8 @@ def test_the_default_names_what_would_cost_less():
     wide = alone.fit(1.0, method="counts", shares={"pair_counts": 0.05}, noise="zero-sum-laplace",
                      rng=np.random.default_rng(6))  # fmt: skip
     text = " ".join(str(wide.summary()).split())
-    sentence = CLAIMS["costly counts"]
-    assert (sentence in text) == ("pair_counts" in wide.release.parts)
-    assert sentence in text and "pair_counts='proportional'" in text
+    assert (COSTLY_COUNTS in text) == ("pair_counts" in wide.release.parts)
+    assert COSTLY_COUNTS in text and "pair_counts='proportional'" in text
     narrow = alone.fit(50.0, method="counts", noise="zero-sum-laplace",
                        rng=np.random.default_rng(6))  # fmt: skip
     assert "proportional" not in str(narrow.summary())

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,9 +13,6 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 import privrank as pr
-from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts, PartPlan, Plan
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
@@ -181,53 +179,39 @@ def test_standard_errors_and_separation_by_hand():
     assert result.pvalue == pytest.approx(noisy_tail(result.statistic, sd, scales), abs=1e-6)
 
 
-def equal_items_release(net, m, each, distribution):
+def equal_items_release(m, each, epsilon):
     """A release of net wins of m items after `each` comparisons of every pair."""
-    design = Design(
-        tuple(f"i{k}" for k in range(m)),
-        each * m * (m - 1) // 2,
-        "row",
-        1,
-        True,
-        False,
-        "public",
-        PairCounts(*np.triu_indices(m, 1), np.full(m * (m - 1) // 2, each), "observed"),
-    )
-    epsilon = 4 / distribution.scale if distribution.scale else math.inf
-    source = "seeded" if distribution.scale else "none"
-    plan = Plan(
-        "a test",
-        "net wins",
-        "net wins",
-        epsilon,
-        0.0,
-        {"net wins": PartPlan(distribution, 4, epsilon)},
-    )
-    return Release(plan, design, source, {"net wins": net}, tuple(range(m)))
+    items = np.array([f"i{k}" for k in range(m)])
+    first, second = np.triu_indices(m, 1)
+    rows = pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": 1})
+    frame = rows.loc[rows.index.repeat(each)]
+    model = pr.PrivateTopK(frame, 1, items=items, respondent=None, design="public", ties=False)
+    return model.fit(epsilon, noise="laplace", rng=seeded()).release
 
 
-@pytest.mark.parametrize("scale", [0.0, 8.0], ids=["no noise", "noise"])
+def with_net_wins(release, net):
+    """Return the selection of one item from a release of other net wins."""
+    observed = replace(release, values={"net wins": net}, tie_break=tuple(range(len(net))))
+    return pr.PrivateTopK.from_release(observed, 1)
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 0.5], ids=["no noise", "noise"])
 @pytest.mark.parametrize("m", [2, 3])
-def test_separation_keeps_its_level(m, scale):
+def test_separation_keeps_its_level(m, epsilon):
     # Two equally good items at the top, k = 1, any third item far below: the null hypothesis is
     # true. A variance without the head-to-head term would reject about 17 % of the time at m = 2,
     # and one that took all m n / 2 wins as independent would be off at m = 3.
     each, studies = 150, 1_500
     rng = seeded(2024)
-    distribution = DiscreteLaplace(scale)
+    release = equal_items_release(m, each, epsilon)
     net = np.zeros((studies, m), dtype=np.int64)
     for i, j in combinations(range(m), 2):
         odds = 0.5 if j == 1 else 0.95
         margin = 2 * rng.binomial(each, odds, studies) - each
         net[:, i] += margin
         net[:, j] -= margin
-    net += distribution.simulate(net.shape, rng)
-    pvalues = np.array(
-        [
-            pr.PrivateTopK.from_release(equal_items_release(row, m, each, distribution), 1).pvalue
-            for row in net
-        ]
-    )
+    net += release.parts["net wins"].distribution.simulate(net.shape, rng)
+    pvalues = np.array([with_net_wins(release, row).pvalue for row in net])
     rejected = np.mean(pvalues <= 0.05)
     error = math.sqrt(0.05 * 0.95 / studies)
     assert rejected <= 0.05 + 2 * error
@@ -249,13 +233,8 @@ def test_gap_variance_is_that_of_the_net_wins():
     degree = each * (m - 1)
     simulated = np.var(0.5 * (net[:, 0] - net[:, 1]) / degree)
     gap = 0.05
-    release = equal_items_release(
-        np.array([degree, degree - 2 * degree * gap, 0, -9, -9]).round(),
-        m,
-        each,
-        DiscreteLaplace(0.0),
-    )
-    result = pr.PrivateTopK.from_release(release, 1)
+    released = np.array([degree, degree - 2 * degree * gap, 0, -9, -9]).round()
+    result = with_net_wins(equal_items_release(m, each, math.inf), released)
     implied = (result.statistic / norm.isf(result.pvalue / 2)) ** 2
     assert implied == pytest.approx(simulated, rel=0.03)
     assert implied == pytest.approx(2 * each * m / (4 * degree**2), rel=1e-9)

@@ -6,15 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ownlinks import SECH
+from pairfits import release_counts
 from scipy.integrate import quad
 from scipy.stats import norm
 
 import privrank as pr
 from privrank.bradley_terry.fit import ScoreFunction
 from privrank.distributions.links import find
-from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans import comparisons as plan
-from privrank.plans.choice import plan_comparisons
 from privrank.release.survey import Design, PairCounts
 
 UNIVERSITY, IMMIGRATION = pr.datasets.load_university(), pr.datasets.load_immigration()
@@ -145,20 +144,12 @@ def test_predicted_errors_come_about(mechanism):
         ties=False,
         pair_counts="release",
     )
-    facts = model._encoded.design
-    request = plan.Request(facts, 0.5)
+    encoded = model._encoded
+    request = plan.Request(encoded.design, 0.5)
     chosen = next(each for each in plan.plan_choices(request) if each.mechanism == mechanism)
     squares = []
     for _ in range(150):
-        release = release_comparisons(
-            model._encoded,
-            plan_comparisons(facts, chosen, 0.5, 0.0, "a test"),
-            link=chosen.link,
-            solver="newton",
-            reader="from_release",
-            budget=None,
-            rng=rng,
-        )
+        release = release_counts(encoded, chosen, 0.5, rng=rng)
         away = pr.PrivateBTL.from_release(release).params - truth
         squares.append(away @ away / (len(truth) - 1))
     predicted = plan.predicted_error(request, chosen)

@@ -14,7 +14,6 @@ from privrank import btl
 from privrank.bradley_terry.fit import answer_probabilities
 from privrank.power.base import DesignPoint
 from privrank.power.comparisons import different_pairs, simulated_counts
-from privrank.release.names import MOMENTS, WINS
 
 NAMES = tuple("0123")
 
@@ -32,9 +31,20 @@ def counts_of(plan, at, worths, number):
     return simulated_counts(facts, worths, answers, number, plan._tie_parameter)
 
 
+def release_of(plan, at, number):
+    """Return the release of a simulated survey of a plan."""
+    return plan._released(at, plan._planned(at), plan._worths(at.effect), number)
+
+
+def answers_of(encoded):
+    """Return the pairs, respondents and signs of the answers of a simulated survey."""
+    (part,) = encoded._parts.held
+    return part
+
+
 def frame_of(encoded):
     """Return the answers of a simulated survey as a user has them."""
-    (part,) = encoded._parts.held
+    part = answers_of(encoded)
     first, second = np.divmod(part.pair, 4)
     return pd.DataFrame(
         {
@@ -64,12 +74,10 @@ def frame_of(encoded):
 )
 def test_a_simulated_fit_is_the_fit_of_its_answers(epsilon, settings):
     plan, at = plan_and_point(120, epsilon, 0.6, worths=1.0, **settings)
-    worths = plan._worths(at.effect)
-    released = plan._released(at, plan._planned(at), worths, 3)
-    simulated = btl.infer(released)
+    simulated = btl.infer(release_of(plan, at, 3))
     options = {name: settings[name] for name in ("method", "dependence") if name in settings}
     model = pr.PrivateBTL(
-        frame_of(counts_of(plan, at, worths, 3)),
+        frame_of(counts_of(plan, at, plan._worths(at.effect), 3)),
         items=NAMES,
         respondent="respondent",
         max_rows=settings.get("max_rows", 1),
@@ -97,8 +105,7 @@ def test_pairs_of_a_respondent_are_different_ones_and_all_sets_alike():
 
 def test_answers_follow_the_model_and_vary_as_those_of_orders_do():
     plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6)
-    encoded = counts_of(plan, at, np.zeros(4), 1)
-    (part,) = encoded._parts.held
+    part = answers_of(counts_of(plan, at, np.zeros(4), 1))
     first, second = np.divmod(part.pair, 4)
     net = np.zeros((4000, 4))
     np.add.at(net, (part.person, first), part.sign)
@@ -115,16 +122,20 @@ def test_ties_with_a_parameter_follow_the_model_and_leave_the_others_as_they_are
     worths = np.array([1.0, 0.0, 0.0, -1.0])
     plan, at = plan_and_point(4000, 1.0, 0.0, max_rows=6, ties="davidson", tie_rate=0.3)
     encoded = counts_of(plan, at, worths, 2)
-    (part,), (first, second, count, net) = encoded._parts.held, encoded._pairs
+    part = answers_of(encoded)
+    first, second, count, net = encoded._pairs
     pair = np.unique(part.pair, return_inverse=True)[1]
     tied = np.bincount(pair, part.sign == 0)
-    won, tie, lost = answer_probabilities(worths[first] - worths[second], plan._tie_parameter)
+    # two equal items tie with probability nu / (2 + nu)
+    tie_parameter = math.log(2 * 0.3 / (1 - 0.3))
+    won, tie, lost = answer_probabilities(worths[first] - worths[second], tie_parameter)
     assert (np.abs(tied / count - tie) < 4.0 * np.sqrt(tie / count)).all()
     assert (np.abs(net / count - (won - lost)) < 4.0 / np.sqrt(count)).all()
     assert encoded._ties == tied.sum()
-    assert answer_probabilities(np.zeros(1), plan._tie_parameter)[1] == pytest.approx(0.3)
+    assert plan._tie_parameter == pytest.approx(tie_parameter)
+    assert answer_probabilities(np.zeros(1), tie_parameter)[1] == pytest.approx(0.3)
     plain, _ = plan_and_point(4000, 1.0, 0.0, max_rows=6)
-    decided = counts_of(plain, at, worths, 2)._parts.held[0].sign
+    decided = answers_of(counts_of(plain, at, worths, 2)).sign
     assert (part.sign[part.sign != 0] == decided[part.sign != 0]).all()
 
 
@@ -153,8 +164,8 @@ def test_ties_that_cannot_be_planned_for_are_refused(settings, message):
 def test_ties_that_responses_make_up_are_simulated():
     plan = pr.power.BTLPower(items=6, mode="local", ties=True, replicates=60)
     at = DesignPoint(nobs=3000, epsilon=1.0, effect=0.5, delta=0.0, alpha=0.05)
-    release = plan._released(at, None, plan._worths(0.5), 0)
-    decided = release.parts[WINS].values.sum() / 3000
+    release = release_of(plan, at, 0)
+    decided = release.parts["win matrix"].values.sum() / 3000
     protocol = pr.local.Comparisons([str(k) for k in range(6)], epsilon=1.0, ties=True)
     tied = 1.0 / (math.e + 2.0)  # the weight of a value that is not the true one
     assert 1.0 - decided == pytest.approx(tied, abs=0.03)
@@ -164,7 +175,7 @@ def test_ties_that_responses_make_up_are_simulated():
 def test_comparisons_that_fall_apart_find_nothing():
     plan, at = plan_and_point(2, math.inf, 1.0, max_rows=1, design="public")
     for number in range(5):
-        assert plan._released(at, plan._planned(at), plan._worths(1.0), number) is None
+        assert release_of(plan, at, number) is None
     plan = pr.power.BTLPower(items=4, design="public", replicates=20)
     assert plan.power(2, math.inf, 1.0) == 0.0
     top = pr.power.TopKPower(items=4, k=1, design="public", replicates=20)
@@ -176,7 +187,8 @@ def test_comparisons_that_fall_apart_find_nothing():
 def test_selections_without_noise_keep_the_moments_of_respondents():
     plan = pr.power.TopKPower(items=4, k=1, max_rows=6)
     at = DesignPoint(nobs=60, epsilon=math.inf, effect=0.5, delta=0.0, alpha=0.05)
-    assert set(MOMENTS) <= plan._planned(at).parts.keys()
+    moments = {"answers by answers", "answers by counts", "counts by counts"}
+    assert moments <= release_of(plan, at, 0).parts.keys()
 
 
 def test_other_processes_find_the_same():

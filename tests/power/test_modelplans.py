@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import binom
 
 import privrank as pr
-from privrank.bradley_terry.scoretests import pvalues
 
 NAMES = [str(number) for number in range(4)]
 
@@ -41,7 +40,7 @@ def test_a_contrast_is_separated_as_often_as_predicted(design):
             frame, items=NAMES, respondent="respondent", max_rows=6, design=design
         )
         result = model.fit(1.0, rng=rng)
-        found += pvalues(result._inference(), np.array([[1.0, -1.0, 0.0, 0.0]]))[0] <= 0.05
+        found += result.t_test([1.0, -1.0, 0.0, 0.0]).pvalue <= 0.05
         covariance = result.cov_params().to_numpy()
         errors.append(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     power = plan.power(nobs=150, epsilon=1.0, contrast=0.4)
@@ -204,7 +203,7 @@ def test_a_plan_for_rankings_finds_what_fits_of_rankings_do():
             frame, items=NAMES, respondent="respondent", max_rows=6, design="public"
         )
         result = model.fit(1.0, rng=rng)
-        found += pvalues(result._inference(), np.array([[1.0, -1.0, 0.0, 0.0]]))[0] <= 0.05
+        found += result.t_test([1.0, -1.0, 0.0, 0.0]).pvalue <= 0.05
     power = plan.power(nobs=120, epsilon=1.0, contrast=0.5)
     error = math.sqrt(power * (1 - power) / runs)
     assert abs(found / runs - power) < 2.5 * error

@@ -283,7 +283,8 @@ def test_it_is_not_pickled(path):
 def test_a_lock_that_is_not_given_back_is_one_sentence(path, monkeypatch):
     budget = filled(path)
     monkeypatch.setattr(ledgers, "PATIENCE", 0.02)
-    with budget._held():
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
         with pytest.raises(TimeoutError) as caught:
             budget.reserve("waits", 0.1, 0.0, unit="row")
         said = str(caught.value)

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from pairfits import release_counts
 from scipy.stats import chisquare, norm
 
 import privrank as pr
 from privrank.hypotheses.tails import cube_radii, noisy_tail, simulated
-from privrank.mechanisms.comparisons import release_comparisons
-from privrank.plans.choice import Choice, deviation, noise_choices, plan_comparisons
+from privrank.plans.choice import Choice, deviation, noise_choices
 from privrank.privacy.accounting import gaussian_delta, integer_delta, integer_scale, zcdp_epsilon
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
@@ -22,7 +22,6 @@ from privrank.privacy.sensitivity import (
     item_noise,
     net_noise,
 )
-from privrank.release.release import Release
 
 CEMS = pr.datasets.load_university()
 LAW_NAMES = {
@@ -324,7 +323,7 @@ def test_every_distribution_goes_through_fit_and_back(name, epsilon):
     part = result.release.parts["net wins"]
     noise = net_noise(result.release.design.sensitivity, name, part.epsilon, delta)
     assert part.distribution == noise.distribution and part.step == 1 / noise.fineness
-    again = Release.from_json(result.release.to_json())
+    again = pr.Release.from_json(result.release.to_json())
     assert again.to_json() == result.release.to_json()
     assert again.parts["net wins"].distribution == part.distribution
     assert words(pr.from_json(result.to_json())) == words(result)
@@ -384,15 +383,8 @@ def test_the_win_matrix_takes_two_distributions(name):
     plan = Choice("win matrix", {"dependence": 0.1}, noise=name, form="pairs")
 
     def released(epsilon, delta):
-        return release_comparisons(
-            model._encoded,
-            plan_comparisons(model._encoded.design, plan, epsilon, delta, "a test"),
-            link=plan.link,
-            solver="newton",
-            reader="from_release",
-            budget=None,
-            rng=np.random.default_rng(1),
-        )
+        rng = np.random.default_rng(1)
+        return release_counts(model._encoded, plan, epsilon, delta, rng=rng)
 
     result = pr.PrivateBTL.from_release(released(1.0, 1e-6))
     part = result.release.parts["win matrix"]
@@ -556,14 +548,13 @@ def test_non_private_runs_have_no_noise_whatever_the_distribution():
 def test_gaussian_fits_compose_more_tightly():
     budget = pr.Budget(epsilon=8.0, delta=1e-5, unit="respondent")
     for _ in range(6):
-        survey().fit(1.0, 1e-6, noise="gaussian", budget=budget, rng=np.random.default_rng(0))
+        fit = survey().fit(1.0, 1e-6, noise="gaussian", budget=budget, rng=np.random.default_rng(0))
     assert budget.spent == (6.0, 6e-6) and budget.left == (2.0, 4e-6)
     epsilon, delta = budget.composed
     rho = sum(line.rho for line in budget.spendings)
-    part = net_noise(survey()._encoded.design.sensitivity, "gaussian", 0.9, 1e-6)
-    square = (
-        part.fineness * survey()._encoded.design.sensitivity.net_l2 / part.distribution.scale
-    ) ** 2
+    reach = fit.release.design.sensitivity
+    part = net_noise(reach, "gaussian", 0.9, 1e-6)
+    square = (part.fineness * reach.net_l2 / part.distribution.scale) ** 2
     assert rho == pytest.approx(6 * (0.5 * square + 0.5 * 0.1**2))
     assert (epsilon, delta) == (zcdp_epsilon(rho, 1e-5), 1e-5) and epsilon < 4
     assert f"epsilon {epsilon:.4g}" in " ".join(str(budget.summary()).split())

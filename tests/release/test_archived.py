@@ -9,7 +9,6 @@ from mutating import changed
 
 import privrank as pr
 from privrank.release.archived import archive, read_archive
-from privrank.release.release import Release
 
 ITEMS = ["a", "b", "c"]
 RANKS = pd.DataFrame([[1, 2, 3], [3, 2, 1], [1, 3, 2]] * 20, columns=ITEMS)
@@ -34,7 +33,7 @@ def places(value, path=()):
         yield from places(each, (*path, name))
 
 
-@pytest.mark.parametrize("read", [pr.from_json, Release.from_json])
+@pytest.mark.parametrize("read", [pr.from_json, pr.Release.from_json])
 def test_a_changed_archive_is_refused(read, result):
     writer = result if read is pr.from_json else result.release
     record = json.loads(writer.to_json())
@@ -55,7 +54,7 @@ def test_a_changed_archive_is_refused(read, result):
     "text", ["", "5", "null", "[]", "{}", '{"check": 1', None, 5, b"\xff", "[" * 100_000, RANKS]
 )
 def test_what_is_no_archive_is_refused(text):
-    for read in (pr.from_json, Release.from_json):
+    for read in (pr.from_json, pr.Release.from_json):
         with pytest.raises(ValueError, match=r"text must be JSON that to_json\(\) wrote\. .*\.$"):
             read(text)
 

@@ -13,11 +13,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from mutating import changed
+from mutating import changed, with_check
 
 import privrank as pr
 from privrank import archive as archives
-from privrank.release.archived import archive
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ARCHIVES = sorted(path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*.txt"))
@@ -90,20 +89,20 @@ def saved(name="worths"):
 @pytest.mark.parametrize("version", ["0.2.0", "1.0", "12.1.dev3"])
 def test_a_result_of_a_later_version_is_refused_by_name(version):
     with pytest.raises(ValueError, match=f"written by privrank {version}, but this is"):
-        pr.from_json(archive(saved() | {"privrank": version}))
+        pr.from_json(with_check(saved() | {"privrank": version}))
 
 
 @pytest.mark.parametrize("version", ["0.1.7", "0.0.9", "0.1"])
 def test_results_of_other_versions_are_read(version):
-    assert pr.from_json(archive(saved() | {"privrank": version})).nobs == 20
+    assert pr.from_json(with_check(saved() | {"privrank": version})).nobs == 20
 
 
 def test_a_release_of_a_later_form_is_refused_by_name():
     record = changed(saved(), ["release", "schema"], "privrank-release/3")
     with pytest.raises(ValueError, match="of the form 'privrank-release/3', but this version"):
-        pr.from_json(archive(record))
+        pr.from_json(with_check(record))
     with pytest.raises(ValueError, match="of the form 'privrank-release/3', but this version"):
-        pr.Release.from_json(archive(record["release"]))
+        pr.Release.from_json(with_check(record["release"]))
 
 
 def test_a_ledger_of_a_later_version_is_refused_by_name(tmp_path):

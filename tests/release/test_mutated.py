@@ -12,10 +12,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from mutating import changed
+from mutating import changed, with_check
 
 import privrank as pr
-from privrank.release.archived import archive
 
 ITEMS = ["a", "b", "c"]
 RANKS = pd.DataFrame([[1, 2, 3], [3, 2, 1], [1, 3, 2]] * 20, columns=ITEMS)
@@ -193,7 +192,7 @@ def test_each_field_is_refused_or_true(name):
                 continue
             mutated = changed(record, path, new)
             try:
-                result = pr.from_json(archive(mutated))
+                result = pr.from_json(with_check(mutated))
             except ValueError as error:
                 sentence(error)
                 continue
@@ -287,7 +286,7 @@ def test_what_a_new_check_once_hid_is_refused(name, path, new, said):
     record = json.loads(OTHERS[name]().to_json())
     del record["check"]
     with pytest.raises(ValueError, match=said) as caught:
-        pr.from_json(archive(changed(record, path.split("/"), new)))
+        pr.from_json(with_check(changed(record, path.split("/"), new)))
     sentence(caught.value)
 
 
@@ -295,7 +294,7 @@ def test_whether_noise_was_secret_cannot_be_read_from_a_text():
     """The docstring of `verify` says so: the check is no signature."""
     record = json.loads(MAKERS["win matrix"]().to_json())
     del record["check"]
-    forged = pr.from_json(archive(changed(record, ["release", "source"], "secure")))
+    forged = pr.from_json(with_check(changed(record, ["release", "source"], "secure")))
     assert forged.release.source == "secure"
 
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from mutating import with_check
 
 import privrank as pr
-from privrank.release.archived import archive
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "report.py"
@@ -237,7 +237,7 @@ def test_seeded_release_is_refused(copy):
     path = copy / "releases" / "immigration-worths-epsilon-1.json"
     record = json.loads(path.read_text(encoding="utf-8"))
     record["release"]["source"] = "seeded"
-    path.write_text(archive({name: each for name, each in record.items() if name != "check"}))
+    path.write_text(with_check(record))
     with pytest.raises(SystemExit, match="holds no such release"):
         report_again(copy)
 

@@ -106,7 +106,7 @@ def pooled():
 def test_pooled_results_say_it_of_whom_it_is(tmp_path):
     result = pooled()
     assert faults(result, tmp_path) == []
-    said = result._cautions()
+    said = result.to_frame().attrs["warnings"]
     # that a limit of one of them is infinite says nothing about the pooled interval
     assert not any(WITHOUT_END in sentence for sentence in said)
     assert f"north: {BOUND}" in " ".join(said)
@@ -132,7 +132,8 @@ def test_several_kinds_say_everything(tmp_path):
     starts |= {"With this much noise it cannot be ruled out that", WITHOUT_END}
     for result in (top, order, ties, large):
         assert faults(result, tmp_path) == []
-        starts -= {start for start in starts for each in result._cautions() if start in each}
+        said = result.to_frame().attrs["warnings"]
+        starts -= {start for start in starts for each in said if start in each}
     assert not starts
 
 
@@ -238,7 +239,7 @@ def test_what_is_warned_of_is_also_said():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = fitted(0.1)
-    said = " ".join(result._cautions())
+    said = " ".join(result.to_frame().attrs["warnings"])
     messages = [str(one.message) for one in caught]
     messages = [message for message in messages if "No differences are identified" in message]
     assert messages and all(message in said for message in messages)
