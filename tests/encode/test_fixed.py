@@ -14,10 +14,7 @@ from searching import check_refusal
 
 import privrank as pr
 from privrank.encode import comparisonforms
-
-ORDER_PUBLIC = (
-    "Also public: the order of the items in each comparison, which must not depend on the answer."
-)
+from privrank.results.claims import CLAIMS
 
 ITEMS = ["tea", "milk", "juice"]
 PEOPLE = pd.DataFrame({"respondent": range(4), "g": ["x", "y", "x", "y"]})
@@ -271,5 +268,5 @@ def test_the_summary_says_that_the_order_of_naming_is_public():
     )
     rng = np.random.default_rng(1)
     fit = of_formula(named, "first").fit(1.0, rng=rng)
-    assert ORDER_PUBLIC in " ".join(str(fit.summary()).split())
+    assert CLAIMS["order public"] in " ".join(str(fit.summary()).split())
     assert "order of the items" not in str(of_formula(named, "1").fit(1.0, rng=rng).summary())

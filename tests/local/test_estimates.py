@@ -12,11 +12,7 @@ from privrank.consensus.statements import PairVotes, RandomReports, statements_o
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
 from privrank.local.estimates import Votes, release_consensus
 from privrank.local.tally import Tally, fixed_point
-
-UNBIASED_REPORTS = (
-    "Estimates are unbiased and may lie outside the possible range of a fraction or a Borda "
-    "score; intervals do not."
-)
+from privrank.results.claims import CLAIMS
 
 ITEMS = list("abcd")
 ORDERS = np.array(list(permutations(range(1, 5))))
@@ -358,7 +354,7 @@ def test_unanimous_rankings_are_no_certain_scores():
     assert (borda["lower"] <= [3, 2, 1, 0]).all() and (borda["upper"] >= [3, 2, 1, 0]).all()
     assert borda["std_err"].min() > 0.03 and fit.pairwise()["std_err"].min() > 0.01
     text = " ".join(str(fit.summary()).split())
-    assert UNBIASED_REPORTS in text
+    assert CLAIMS["unbiased reports"] in text
 
 
 def test_fixed_point_numbers_are_exact_to_fifty_bits():

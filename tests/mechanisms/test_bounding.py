@@ -16,6 +16,7 @@ from scipy.stats import chisquare
 import privrank as pr
 from privrank.mechanisms import tallies
 from privrank.privacy.draws import draw_key, draw_rows
+from privrank.results.claims import CLAIMS
 
 ITEMS = list("abc")
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -235,8 +236,7 @@ def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch):
 
 def test_summaries_say_that_rows_were_left_out_and_not_how_many():
     frame = frame_of([ROWS] * 20)
-    for distinct, detail in ((True, " (one per pair)"), (False, "")):
-        selected = f"Randomly selected answers were used, at most 2 per respondent{detail}."
+    for distinct, key in ((True, "pairs left out"), (False, "rows left out")):
         model = pr.PrivateBTL(
             frame, items=ITEMS, respondent="who", max_rows=2, excess="sample",
             distinct_pairs=distinct,
@@ -244,7 +244,7 @@ def test_summaries_say_that_rows_were_left_out_and_not_how_many():
         for epsilon in (1.0, np.inf):
             result = model.fit(epsilon, rng=np.random.default_rng(1))
             text = " ".join(str(result.summary()).split())
-            assert f"{selected} The number of omitted answers is not published." in text
+            assert CLAIMS[key].format(answers=2) in text
             assert ("one respondent (any number of rows)" in text) == (epsilon == 1.0)
             assert pr.from_json(result.to_json()).to_json() == result.to_json()
 

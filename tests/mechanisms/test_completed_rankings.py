@@ -11,12 +11,7 @@ import privrank as pr
 from privrank.hypotheses.nulls import NullModel
 from privrank.mechanisms import samples
 from privrank.mechanisms.samples import completed
-
-COMPLETED = (
-    "Ties and missing ranks were completed by a secret draw from H0, given the reported "
-    "parts. The level assumes that which parts a respondent leaves open depends on the "
-    "ranking only through the reported parts (missing at random)."
-)
+from privrank.results.claims import CLAIMS
 
 M, PHI, CENTER = 5, 0.6, (3, 1, 5, 2, 4)
 ORDERS = np.array(list(permutations(range(1, M + 1))))
@@ -118,7 +113,7 @@ def test_a_fit_says_what_it_assumes_and_archives_it():
     test = pr.IdentityTest(frame, null, ties="complete")
     result = test.fit(1.0, draws=199, rng=rng)
     words = " ".join(str(result.summary()).split())
-    assert COMPLETED in words
+    assert CLAIMS["completed"] in words
     assert str(pr.from_json(result.to_json()).summary()) == str(result.summary())
     formula = " + ".join(NAMES) + " ~ 1"
     again = pr.UniformityTest.from_formula(formula, frame, ties="complete").fit(1.0, draws=199)

@@ -22,12 +22,8 @@ from privrank.mechanisms.permutation import (
 )
 from privrank.plans.samples import DIAMETER, PAIR_FACTOR
 from privrank.release.survey import Sample
+from privrank.results.claims import CLAIMS
 from privrank.util.arrays import orders_of
-
-NO_EVIDENCE_PAIRS = (
-    "Failure to reject is not evidence for H0; to find the effect that this design detects, "
-    "simulate pairs of answers."
-)
 
 
 def tables_of(pairs, kinds):
@@ -164,7 +160,7 @@ def test_those_who_never_change_their_mind_give_no_evidence():
     found = fitted(*twice())
     assert found.pvalue == 1.0
     text = " ".join(str(found.summary()).split())
-    assert NO_EVIDENCE_PAIRS in text
+    assert CLAIMS["no evidence, pairs"] in text
 
 
 @pytest.mark.parametrize("index", [True, False])

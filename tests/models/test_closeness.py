@@ -16,34 +16,7 @@ import privrank as pr
 from privrank.encode.encoded import EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
 from privrank.mechanisms import closeness as mechanism
-
-NOT_PRIVATE = "Not private (epsilon = inf). Do not publish if the data are confidential."
-NO_EVIDENCE = (
-    "Failure to reject is not evidence for H0; detectable_effect() gives the effect that "
-    "this design detects."
-)
-NOISE = "The p-value accounts for the privacy noise and would differ with another noise draw."
-IDEALISED_STEP = (
-    "The privacy proof assumes exact real-valued noise in one step; the discretised noise "
-    "changes the p-value with probability below 2e-10."
-)
-NO_EVIDENCE_PRIVATE_LABELS = (
-    "Failure to reject is not evidence for H0; pr.power.ClosenessPower gives the effect that "
-    "a test of groups of assumed sizes detects."
-)
-NOISE_AND_LOT = (
-    "The p-value accounts for the privacy noise and would differ with another draw of the "
-    "noise or of the rows."
-)
-BY_LOT = "One randomly selected row per respondent was used."
-BY_LOT_ALONE = (
-    "One randomly selected row per respondent was used; the p-value would differ with "
-    "another selection."
-)
-BIT = (
-    "The bit is not a test of a stated level: its error probabilities depend on the numbers "
-    "of units and categories."
-)
+from privrank.results.claims import CLAIMS
 
 CEMS = pr.datasets.load_university()
 UNIVERSITIES = " + ".join(CEMS.items)
@@ -153,7 +126,7 @@ def test_without_noise_chi_square_is_pearsons():
     expected = chi2_contingency([one, other], correction=False)
     assert result.effect == pytest.approx(expected.statistic, rel=1e-3)
     assert result.pvalue == pytest.approx(expected.pvalue, abs=0.02)
-    assert NOT_PRIVATE in " ".join(result.summary().notes)
+    assert CLAIMS["not private"] in " ".join(result.summary().notes)
 
 
 def test_power_of_total_variation():
@@ -262,16 +235,17 @@ def test_a_summary_says_what_its_p_value_is_worth():
         for test in (alike, apart)
     )
     assert rejected.reject and not kept.reject
-    assert NO_EVIDENCE in flat(kept) and NO_EVIDENCE not in flat(rejected)
+    line = CLAIMS["no evidence"]
+    assert line in flat(kept) and line not in flat(rejected)
     for result in (kept, rejected):
-        assert NOISE in flat(result)
-        assert IDEALISED_STEP in flat(result)
+        assert CLAIMS["noise"] in flat(result)
+        assert CLAIMS["idealised step"] in flat(result)
         full = " ".join(str(result.summary(details=True)).split())
-        assert IDEALISED_STEP in full and "2e-10" in full
+        assert CLAIMS["idealised step"] in full and "2e-10" in full
     plain = flat(alike.fit(math.inf, permutations=99, rng=seeded()))
-    assert "another" not in plain and "discretised" not in plain and NO_EVIDENCE in plain
+    assert "another" not in plain and "discretised" not in plain and line in plain
     secret = pr.ClosenessTest(mallows(1.0, 60), mallows(1.0, 60, seed=2), labels="private")
-    assert NO_EVIDENCE_PRIVATE_LABELS in flat(secret.fit(0.2, rng=seeded(5)))
+    assert CLAIMS["no evidence, private labels"] in flat(secret.fit(0.2, rng=seeded(5)))
 
 
 def test_rows_that_are_drawn_are_told():
@@ -281,8 +255,8 @@ def test_rows_that_are_drawn_are_told():
         "choice ~ group", frame, levels=["x", "y"], categories=[0, 1], respondent="who", max_rows=2
     )
     private = flat(test.fit(1.0, permutations=99, rng=seeded()))
-    assert f"{BY_LOT} {NOISE_AND_LOT}" in private
-    assert BY_LOT_ALONE in flat(test.fit(math.inf, permutations=99, rng=seeded()))
+    assert f"{CLAIMS['by lot']} {CLAIMS['noise and lot']}" in private
+    assert CLAIMS["by lot alone"] in flat(test.fit(math.inf, permutations=99, rng=seeded()))
 
 
 def test_effect_has_a_budget_of_its_own_and_an_interval():
@@ -335,7 +309,7 @@ def test_an_interval_excludes_zero_where_the_test_rejects(make, options, epsilon
         assert (result.conf_int()[0] > 0) == result.reject
     above = released(first, 1, 0.001, 0.4)  # rejected, but nothing above 0 by the effect
     assert 0 < above.conf_int()[0] <= above.conf_int()[1]
-    within = "The 95% interval of the distance of the distributions is (0, "
+    within = CLAIMS["interval of the effect"].format(level="95%", interval="(0, ").removesuffix(".")
     assert within in flat(above)
     below = released(first, 9999, 0.9, 0.0)
     assert below.conf_int()[0] == 0 and within.replace("(0, ", "[0, ") in flat(below)
@@ -381,7 +355,7 @@ def test_kernel_distance_interval_covers():
 def test_a_bit_comes_alone():
     bit = counts([90, 10], [10, 90]).fit(8.0, method="sigmoid", rng=seeded())
     assert bit.reject and bit.pvalue is None and bit.release.plan.number("scale") == 0
-    assert BIT in " ".join(str(bit.summary()).split())
+    assert CLAIMS["bit"] in " ".join(str(bit.summary()).split())
     assert pr.from_json(bit.to_json()).reject
     again = pr.ClosenessTest.from_release(bit.release, alpha=0.2)
     assert again.alpha == 0.05

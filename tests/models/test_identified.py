@@ -9,10 +9,7 @@ import pytest
 import privrank as pr
 from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.scoretests import shares
-
-EQUAL_WORTHS_UNKNOWN = (
-    "No test of equal worths: the noisy comparisons do not identify any difference."
-)
+from privrank.results.claims import CLAIMS
 
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
@@ -237,7 +234,7 @@ def test_where_noise_leaves_nothing_nothing_is_said():
     fit = worths(ALONE[:3], 4, 0.01)
     assert fit.params.isna().all() and (fit.pairwise()["pvalue"] == 1.0).all()
     assert "No differences are identified" in said(fit) and fit.test_homogeneity().df == 0
-    assert EQUAL_WORTHS_UNKNOWN in said(fit)
+    assert CLAIMS["equal worths, unknown"] in said(fit)
     fit.plot()
 
 

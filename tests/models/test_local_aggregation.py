@@ -17,17 +17,7 @@ from privrank.local import (
 )
 from privrank.local.tally import public_order
 from privrank.plans.aggregation import predicted_excess
-
-ERRORS_OF_REPORTS = (
-    "Standard errors combine sampling error and randomised response, by the variation of the "
-    "reports."
-)
-PRIVATE_REPORTS = (
-    "Privacy: each local report is 2-differentially private. Answers were randomised on the "
-    "respondents' devices, so no curator needs to be trusted with them. The epsilons of "
-    "several reports of one respondent add up."
-)
-BOUNDS = "Standard errors are upper bounds."
+from privrank.results.claims import CLAIMS
 
 ITEMS = ["tea", "coffee", "milk", "water", "juice"]
 PROTOCOLS = {
@@ -83,12 +73,12 @@ def test_the_summary_says_local():
         "2 per respondent and report",
         "local randomisation",
         "Local reports rejected: none",
-        ERRORS_OF_REPORTS,
-        PRIVATE_REPORTS,
+        CLAIMS["errors of reports"],
+        CLAIMS["private reports"].format(epsilon=2.0),
     ):
         assert words in text, words
     assert "sub-ranking" in str(fitted().summary(True))
-    assert "seeded" not in text and BOUNDS not in str(fitted().summary(True))
+    assert "seeded" not in text and CLAIMS["bounds"] not in str(fitted().summary(True))
     assert "gain" in str(fitted().summary(True)) and "Warning" not in text
     both = str(pr.summary_col([fitted(), fitted("pairs")]))
     assert "respondents" in both

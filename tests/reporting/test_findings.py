@@ -12,6 +12,7 @@ import privrank as pr
 from privrank.hypotheses.interval import rank_sets
 from privrank.reporting import document as module
 from privrank.reporting.document import findings, settled_ranks
+from privrank.results.claims import CLAIMS
 
 CEMS = pr.datasets.load_university()
 PEOPLE = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
@@ -137,7 +138,7 @@ def test_a_top_k_is_tested_first_and_ranks_follow_only_then(k):
         # what is selected is said to be above the rest, whatever the rank sets alone leave open
         frame = top.to_frame()
         beyond = frame["rank_upper"][frame["selected"]] > k
-        note = f"Rank sets, simultaneous for all pairs, may extend beyond rank {k}."
+        note = CLAIMS["wider ranks"].format(k=k)
         assert (note in str(" ".join(top.summary().notes))) == beyond.any()
         if k == 1:
             assert f"{top.selected[0]} ranks first" in said

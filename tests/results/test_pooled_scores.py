@@ -8,12 +8,8 @@ from scipy.stats import norm
 
 import privrank as pr
 from privrank.bradley_terry.scoretests import intervals
+from privrank.results.claims import CLAIMS
 from privrank.results.pooling import combine, worth_source
-
-MATCHED = (
-    "Opponents are assumed to be matched at random given how often each item was compared: E "
-    "n_ij = x_i x_j for items i and j."
-)
 
 pytestmark = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
 
@@ -109,5 +105,5 @@ def test_unanimous_surveys_have_no_upper_limit():
 
 def test_a_pooled_table_says_what_is_asserted_of_pair_counts():
     text = " ".join(str(pr.pool(fits("proportional"), survey="same").summary()).split())
-    assert text.count(MATCHED) == 1
+    assert text.count(CLAIMS["matched"]) == 1
     assert "matched" not in str(pr.pool(fits("rows"), survey="same").summary())

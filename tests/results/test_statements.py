@@ -8,11 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import privrank as pr
-
-OUTCOMES = (
-    "Outcomes are coded 1 (first item preferred), 0 (tie, counted as half a win each) and -1 "
-    "(second item preferred)."
-)
+from privrank.results.claims import CLAIMS
 
 CEMS = pr.datasets.load_university()
 TIED = {"items": CEMS.items, "respondent": "respondent", "max_rows": 15, "ties": True}
@@ -97,8 +93,9 @@ def results_of_rows():
 
 
 def test_every_summary_with_ties_says_how_codes_were_read(results):
+    said = CLAIMS["outcomes"]
     for result in results.values():
-        assert OUTCOMES in " ".join(str(result.summary()).split())
+        assert said in " ".join(str(result.summary()).split())
     assert "0 (tie" not in str(results_of_rows().summary())
 
 

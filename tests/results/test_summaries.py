@@ -8,13 +8,7 @@ import pytest
 
 import privrank as pr
 from privrank.results import guarantee
-
-PRIVATE_REPORTS = (
-    "Privacy: each local report is 2-differentially private. Answers were randomised on the "
-    "respondents' devices, so no curator needs to be trusted with them. The epsilons of "
-    "several reports of one respondent add up."
-)
-WORTH_TESTS = "P-values are from two-sided score tests of worth = 0 (the mean)."
+from privrank.results.claims import CLAIMS
 
 cems = pr.datasets.load_university()
 rows = {"items": range(6), "respondent": None, "design": "public"}
@@ -100,14 +94,14 @@ def test_a_local_table_says_whom_nobody_has_to_trust():
     tally = protocol.tally(protocol.simulate(pr.Mallows(3, 0.5).rvs(60, rng), rng))
     for result in (pr.PrivateBTL.from_reports(tally), pr.PrivateTopK.from_reports(tally, k=1)):
         said = " ".join(" ".join(result.summary().notes).split())
-        assert PRIVATE_REPORTS in said
-        assert "Public: which pair was asked." in said
+        assert CLAIMS["private reports"].format(epsilon=2.0) in said
+        assert CLAIMS["pairs asked"] in said
 
 
 def test_a_larger_delta_is_named():
     model = pr.PrivateTopK(cems.comparisons, 2, items=cems.items, respondent=None, ties=True)
     said = str(model.fit(1.0, 1e-6, noise="gaussian", rng=np.random.default_rng(1)).summary())
-    assert "The delta of such a respondent is also larger." in " ".join(said.split())
+    assert CLAIMS["level, delta"] in " ".join(said.split())
 
 
 @pytest.mark.parametrize("name", ["worths", "top-k", "consensus"])
@@ -181,12 +175,12 @@ def test_summaries_and_ledgers_call_a_statistic_the_same(tmp_path):
 
 def test_a_table_of_worths_says_what_its_p_values_test():
     said = " ".join(" ".join(FITS["worths"].summary().notes).split())
-    assert said.count(f"{WORTH_TESTS} Test that all worths are equal: ") == 1
+    assert said.count(f"{CLAIMS['worth tests']} Test that all worths are equal: ") == 1
     order = pr.PrivateBTL.from_formula(
         "item1 + item2 + outcome ~ first", cems.comparisons, design="public", **people
     )
     said = " ".join(order.fit(1.0, rng=np.random.default_rng(1)).summary().notes)
-    assert said.count("P-values are from two-sided score tests of coefficient = 0.") == 1
+    assert said.count(CLAIMS["coefficient tests"]) == 1
 
 
 def test_a_ridge_that_shrinks_is_stated_and_one_that_is_corrected_is_a_detail():

@@ -27,18 +27,7 @@ from privrank.plans.samples import MAX_MATRIX
 from privrank.published import asz18
 from privrank.release.survey import Sample
 from privrank.results import testnotes as notes
-
-CONSISTENT = (
-    "The test is consistent against all alternatives: its power tends to 1 as the number of "
-    "units grows."
-)
-CONSISTENT_GROUPS = (
-    "The test is consistent against all alternatives: its power tends to 1 as both groups grow."
-)
-BIT = (
-    "The bit is not a test of a stated level: its error probabilities depend on the numbers "
-    "of units and categories."
-)
+from privrank.results.claims import CLAIMS
 
 CHOICES = {"a": 30, "b": 20, "c": 10}
 ITEMS = tuple(f"i{k}" for k in range(300))
@@ -144,14 +133,14 @@ def test_a_statistic_of_one_category_is_not_praised(monkeypatch):
 def test_consistency_is_claimed_where_it_is_proved_alone():
     rankings = pr.Mallows(4, 0.8).rvs(40, seeded())
     proved = pr.UniformityTest(rankings).fit(1.0, draws=99, rng=seeded())
-    assert CONSISTENT in said(proved)
-    assert CONSISTENT in said(pr.UniformityTest.from_release(proved.release, draws=99))
+    assert CLAIMS["consistent"] in said(proved)
+    assert CLAIMS["consistent"] in said(pr.UniformityTest.from_release(proved.release, draws=99))
     # beyond 6 items the third term of the residual norm is dropped as n grows
     long = pr.UniformityTest(pr.Mallows(7, 0.8).rvs(40, seeded()))
     assert "consistent" not in said(long.fit(1.0, draws=99, rng=seeded()))
     # no p-value of 19 draws is below .05
     few = pr.UniformityTest.from_release(proved.release, alpha=0.01, draws=19)
-    assert few.threshold is None and CONSISTENT not in said(few)
+    assert few.threshold is None and CLAIMS["consistent"] not in said(few)
 
 
 def test_answers_completed_from_the_null_are_not_promised_to_be_detected():
@@ -162,10 +151,10 @@ def test_answers_completed_from_the_null_are_not_promised_to_be_detected():
         lambda **how: pr.ClosenessTest(frame[:20], frame[20:], **how),
     ):
         test = build(ties="complete", missing="complete")
-        assert CONSISTENT not in said(test.fit(1.0, rng=seeded()))
+        assert CLAIMS["consistent"] not in said(test.fit(1.0, rng=seeded()))
     whole = frame.fillna(2.0).assign(c=3.0)
     two = pr.ClosenessTest(whole[:20], whole[20:])
-    assert CONSISTENT_GROUPS in said(two.fit(1.0, rng=seeded()))
+    assert CLAIMS["consistent, groups"] in said(two.fit(1.0, rng=seeded()))
     # no number of permutations reaches a level below the step of p-values
     for level, permutations in ((8e-5, 19_999), (1.5e-4, 6_999)):
         fit = two.fit(1.0, alpha=level, permutations=permutations, rng=seeded())
@@ -179,11 +168,11 @@ def test_answers_completed_from_the_null_are_not_promised_to_be_detected():
 def test_a_bit_without_a_level_states_none():
     test = pr.IdentityTest.from_counts(CHOICES, "uniform", list(CHOICES))
     text = said(test.fit(1.0, method="sigmoid", tolerance=0.2, rng=seeded()))
-    assert "Significance level: none stated" in text and BIT in text
+    assert "Significance level: none stated" in text and CLAIMS["bit"] in text
     assert "5% level" not in text and "calibrated level" not in text
     two = pr.ClosenessTest.from_counts({"x": CHOICES, "y": CHOICES}, list(CHOICES))
     text = said(two.fit(1.0, method="sigmoid", rng=seeded()))
-    assert "Significance level: none stated" in text and BIT in text
+    assert "Significance level: none stated" in text and CLAIMS["bit"] in text
     bit = pr.UniformityTest(pr.Mallows(4, 0.8).rvs(600, seeded())).fit(
         1.0, method="bucket", rng=seeded()
     )

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.collections import PathCollection
 
 import privrank as pr
+from privrank.results.claims import CLAIMS
 
 matplotlib.use("Agg")
 
@@ -108,7 +109,7 @@ def test_figures(rankings, choices):
 def test_nothing_clear_is_said():
     counts = {"x": {"p": 20, "q": 20}, "y": {"p": 20, "q": 20}}
     result = pr.ClosenessTest.from_counts(counts, ["p", "q"]).fit(np.inf, permutations=19)
-    assert "No difference is clear." in " ".join(result.summary().as_text().split())
+    assert CLAIMS["no clear difference"] in " ".join(result.summary().as_text().split())
     assert result.to_frame()["clear"].item() == 0
 
 
