@@ -79,7 +79,7 @@ def test_detectable_effects_do_not_depend_on_the_order_of_categories(shares):
     # least and most favourable halves lie far apart: .27 and .39 were printed
     detected = [
         of_counts([45] * len(each), dict(zip("abcd", each, strict=False))).detectable_effect(
-            0.8, replicates=100
+            0.8, replicates=200
         )
         for each in (shares, shares[::-1])
     ]
