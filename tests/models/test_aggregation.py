@@ -15,12 +15,7 @@ from privrank.consensus.statements import fraction_interval
 from privrank.hypotheses.tails import half_width
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
-
-MAJORITIES = "The order follows the majorities of pairs, so Borda scores rise in some rows."
-MINORITIES_SHRUNKEN = (
-    "P(before next) is below 1/2 in some rows: an order of shrunken fractions need not "
-    "follow every majority."
-)
+from privrank.results.claims import CLAIMS
 
 CEMS = pr.datasets.load_university()
 
@@ -113,7 +108,7 @@ def test_equal_items_share_a_place_and_keep_the_order_of_the_items(method):
         result = survey.fit(np.inf, method=method, rng=seeded(seed))
         assert result.consensus.to_dict() == {"b": 1, "a": 1, "d": 3, "c": 3}
         assert list(result.consensus.index) == list(result.to_frame().index) == [*"badc"]
-        equal = "Items with equal ranks, in the declared order: b, a; d, c."
+        equal = CLAIMS["equal estimates"].format(names="b, a; d, c")
         assert equal in " ".join(result.summary().notes)
         if method != "borda":
             assert list(result.fraction_frame()) == [*"badc"]
@@ -167,7 +162,7 @@ def test_items_that_differ_by_nothing_are_not_separated():
     frame = fitted.to_frame()
     assert frame[["rank_lower", "rank_upper"]].to_numpy().tolist() == [[1, 4]] * 4 + [[5, 5]]
     text = " ".join(str(fitted.summary()).split())
-    sets = "Rank sets are by Borda score, have simultaneous 95% coverage and order 4 of 10 pairs."
+    sets = CLAIMS["rank sets"].format(level="95%", known=4, pairs=10)
     assert sets in text and " 1-4" in text
     assert pr.PrivateRankAggregation.from_release(fitted.release, target="sample").target
 
@@ -179,16 +174,16 @@ def test_an_order_that_contradicts_what_is_printed_is_explained():
     split = np.array([[1, 2, 3, 4]] * 6 + [[4, 1, 2, 3]] * 5)
     fit = pr.PrivateRankAggregation(split).fit(np.inf, method="borda")
     assert (fit.to_frame()["over_next"] < 0.5).any()
-    said = "P(before next) is below 1/2 in some rows: Borda's order need not follow every majority."
+    said = CLAIMS["minorities"].format(rule="Borda")
     assert said in " ".join(str(fit.summary()).split())
     fit = pr.PrivateRankAggregation(split).fit(np.inf)
     assert fit.order[0] == "0" and (np.diff(fit.to_frame()["borda"]) > 0).any()
-    assert MAJORITIES in " ".join(str(fit.summary()).split())
+    assert CLAIMS["majorities"] in " ".join(str(fit.summary()).split())
     text = str(pr.PrivateRankAggregation(circle).fit(np.inf).summary())
     assert "Where" not in text
     noisy = model(300, 8, 0.97).fit(0.5, releases="pairs", rng=seeded(1))
     assert (noisy.to_frame()["over_next"] < 0.5).any()
-    assert MINORITIES_SHRUNKEN in " ".join(str(noisy.summary()).split())
+    assert CLAIMS["minorities, shrunken"] in " ".join(str(noisy.summary()).split())
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -253,9 +248,9 @@ def test_summaries_say_what_they_must(method):
             with pytest.raises(ValueError, match=r"\.$"):
                 act()
     if method == "exponential":
-        assert "The privacy proof assumes exact real-valued arithmetic." in text
+        assert CLAIMS["idealised"] in text
     if method == "borda":
-        assert "Pairwise fractions were not released (use releases='pairs')." in text
+        assert CLAIMS["pairs unsaid"] in text
         with pytest.raises(ValueError, match="releases='pairs'"):
             _ = fitted.pairwise()
         shared = model(600, 5).fit(1.0, method="borda", score_share=0.2, rng=seeded())
@@ -380,7 +375,7 @@ def test_a_summary_of_six_items_fits_a_page_and_more_is_asked_for(options):
     fit = model(3000, 6).fit(2.0, rng=seeded(), **options)
     short, full = str(fit.summary()), str(fit.summary(details=True))
     assert len(short.splitlines()) <= 32
-    assert "Standard errors are upper bounds." in " ".join(short.split())
+    assert CLAIMS["bounds"] in " ".join(short.split())
     assert "Noise scale:" in full and "Noise scale:" not in short
 
 

@@ -19,6 +19,7 @@ from privrank.bradley_terry.estimate import nominal_information
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.survey import PairCounts
+from privrank.results.claims import CLAIMS
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "btl.json").read_text(encoding="utf-8")
@@ -498,7 +499,7 @@ def test_equal_worths_share_a_rank_and_keep_the_order_of_the_items():
         assert list(result.to_frame().index) == ["a", "b", "c"]
         shown = result.plot_pairwise().axes[0].get_yticklabels()
         assert [label.get_text() for label in shown] == ["a", "b", "c"]
-        equal = "Items with equal ranks, in the declared order: a, b, c."
+        equal = CLAIMS["equal estimates"].format(names="a, b, c")
         assert any(equal in note for note in result.summary().notes)
         orders.add(result.release.tie_break)
     assert len(orders) > 1

@@ -12,11 +12,7 @@ from sentences import refused_briefly
 
 import privrank as pr
 from privrank.hypotheses import nulls
-
-BIT = (
-    "The bit is not a test of a stated level: its error probabilities depend on the numbers "
-    "of units and categories."
-)
+from privrank.results.claims import CLAIMS
 
 SHARES = {"a": 0.5, "b": 0.3, "c": 0.15, "d": 0.05}
 
@@ -217,7 +213,9 @@ def test_archived_results_come_back_without_drawing(build, options, monkeypatch)
     words = " ".join(shown.split())
     for part in ("Private Test of Identity", "H0:", "H1: ", "seeded (do not publish)", "exp(1)"):
         assert part in words
-    assert ("none stated" in words or BIT in words) == (options.get("method") == "sigmoid")
+    assert ("none stated" in words or CLAIMS["bit"] in words) == (
+        options.get("method") == "sigmoid"
+    )
 
 
 def test_nothing_of_the_data_gets_out():

@@ -16,6 +16,7 @@ from scipy.special import expit
 
 import privrank as pr
 from privrank.hypotheses.tails import simulated
+from privrank.results.claims import CLAIMS
 from privrank.results.pooling import score_source
 
 ITEMS = ["a", "b", "c", "d"]
@@ -31,7 +32,7 @@ def test_equal_pooled_worths_share_a_rank():
     result = pr.pool(fits, survey="different")
     assert result.ranks().to_dict() == {"c": 3, "b": 1, "a": 1}
     assert list(result.to_frame().index) == [*"bac"]
-    equal = "Items with equal ranks, in the declared order: b, a."
+    equal = CLAIMS["equal estimates"].format(names="b, a")
     assert any(equal in note for note in result.summary().notes)
 
 

@@ -15,17 +15,7 @@ from privrank.bradley_terry import equations as readings
 from privrank.bradley_terry.dependence import independent_scores
 from privrank.bradley_terry.equations import released_degrees, score_equations
 from privrank.bradley_terry.paircounts import Matching, halves, item_weights, matched_counts
-
-MATCHED = (
-    "Opponents are assumed to be matched at random given how often each item was compared: E "
-    "n_ij = x_i x_j for items i and j."
-)
-COSTLY_COUNTS = (
-    "The noise of released pair counts is more than half of the variance of most "
-    "differences. pair_counts='proportional' avoids it, but assumes that opponents were "
-    "matched at random given how often each item was compared: E n_ij = x_i x_j for items i "
-    "and j."
-)
+from privrank.results.claims import CLAIMS
 
 ITEMS = tuple("abcdefgh")
 FIRST, SECOND = np.triu_indices(len(ITEMS), 1)
@@ -255,7 +245,7 @@ def test_respondents_with_ties_and_dependence(dependence):
 def test_the_check_finds_opponents_alike_and_the_fit_allows_for_it(fit, equations):
     assert equations.matching.pvalue > 0.05
     text = " ".join(str(fit.summary()).split())
-    assert MATCHED in text
+    assert CLAIMS["matched"] in text
     assert "Checked: whether items met" in text and "Warning" not in text
     assert "5% for the check of opponents" in " ".join(str(fit.summary(details=True)).split())
     alike = pr.PrivateBTL(survey(correlation=0.3), **ROW)
@@ -321,8 +311,9 @@ def test_the_default_names_what_would_cost_less():
     wide = alone.fit(1.0, method="counts", shares={"pair_counts": 0.05}, noise="zero-sum-laplace",
                      rng=np.random.default_rng(6))  # fmt: skip
     text = " ".join(str(wide.summary()).split())
-    assert (COSTLY_COUNTS in text) == ("pair_counts" in wide.release.parts)
-    assert COSTLY_COUNTS in text and "pair_counts='proportional'" in text
+    sentence = CLAIMS["costly counts"]
+    assert (sentence in text) == ("pair_counts" in wide.release.parts)
+    assert sentence in text and "pair_counts='proportional'" in text
     narrow = alone.fit(50.0, method="counts", noise="zero-sum-laplace",
                        rng=np.random.default_rng(6))  # fmt: skip
     assert "proportional" not in str(narrow.summary())
