@@ -271,9 +271,8 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
         The omnibus, with equal shares of the level for its parts. The largest deviation in units of
         its standard deviation is a part if the p differ; for equal p it is the same statistic as
         the largest deviation itself. The Kendall norm is a part for rankings. If some p are 0 and
-        there is
-        noise, the count of observations that are impossible under H0 is one more part, at level
-        0.005. Without noise a single impossible observation rejects H0.
+        there is noise, the count of observations that are impossible under H0 is one more part, at
+        level 0.005. Without noise a single impossible observation rejects H0.
 
     Notes
     -----
