@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import hypergeom
 
 import privrank as pr
+from privrank.hypotheses import noisytables
 from privrank.hypotheses.noisytables import (
     NoisyTable,
     pooled_counts,
@@ -64,6 +65,40 @@ def test_a_table_spends_epsilon_once_and_all_of_it(k, epsilon):
     # the two faults that are easily made: half the scale, and a last cell that is set to fit
     assert loss(1.0 / epsilon, k) == pytest.approx(2.0 * epsilon)
     assert k == 2 or loss(1.0 / epsilon, k, free=True) == pytest.approx(2.0 * epsilon)
+
+
+def noise_of(rows, fits, **more):
+    """The noise of every cell in a number of releases of one table, shape (fits, groups, k)."""
+    released = [counted(*rows).fit(1.0, method="table", **more).release.values for _ in range(fits)]
+    tables = [[each[f"details {g}"] for g in range(len(rows))] for each in released]
+    return np.array(tables) - np.array(rows)
+
+
+def test_noise_is_secret_and_each_group_has_its_own():
+    rows = [(12, 5, 3), (30, 20, 10)]
+    secret = noise_of(rows, 40)
+    assert len({each.tobytes() for each in secret}) > 30  # noise of a public seed would repeat
+    assert (secret.sum(axis=2) == 0).all()
+    drawn = noise_of(rows, 300, rng=np.random.default_rng(4))
+    between = np.corrcoef(drawn[:, 0, 0], drawn[:, 1, 0])[0, 1]
+    assert abs(between) < 4.0 / math.sqrt(300)  # 1 if the groups shared their noise
+
+
+def test_a_respondent_counts_once_and_the_rule_reads_no_answers():
+    people = pd.DataFrame(
+        {
+            "who": [0, 0, 0, 1, 2, 2, 3, 4, 5],
+            "group": list("uuuuuuvvv"),
+            "choice": list("aabbabaab"),
+        }
+    )
+    facts = {"respondent": "who", "max_rows": 3, "levels": ["u", "v"], "categories": ["a", "b"]}
+    for answers in (people["choice"], "a", "b"):
+        frame = people.assign(choice=answers)
+        test = pr.ClosenessTest.from_formula("choice ~ group", frame, **facts)
+        release = test.fit(1.0, rng=np.random.default_rng(2)).release
+        assert release.plan.method == "table"
+        assert [release.values[f"details {g}"].sum() for g in (0, 1)] == [3, 3]
 
 
 @pytest.mark.parametrize(("k", "scale"), [(2, 1.0), (3, 0.4), (3, 4.0), (6, 2.0)])
@@ -140,6 +175,20 @@ def test_the_level_holds_and_null_tables_without_noise_do_not(sizes, p):
         without += NoisyTable(np.maximum(rows, 0), silent).pvalue(199) <= 0.05
     assert rejected <= fits * 0.05 + 3 * math.sqrt(fits * 0.05)
     assert without > fits * 0.12
+
+
+@pytest.mark.slow
+def test_one_estimate_of_the_pooled_counts_would_not_keep_the_level(monkeypatch):
+    rng, fits = np.random.default_rng(12), 2000
+    noise = ZeroSumLaplace.calibrate(3, 2, 2.0)
+    unanimous = np.array([[250, 0, 0], [5000, 0, 0]])
+    tables = [NoisyTable(unanimous + noise.simulate(2, rng), noise) for _ in range(fits)]
+    both = np.mean([table.pvalue(499) <= 0.05 for table in tables])
+    # the fault: the sums of the noisy rows alone, which give counts to empty categories
+    monkeypatch.setattr(noisytables, "pooled_counts", lambda rows, less: pooled_counts(rows, 0.0))
+    alone = np.mean([table.pvalue(499) <= 0.05 for table in tables])
+    assert both <= 0.05 + 3.0 * math.sqrt(0.05 * 0.95 / fits)
+    assert alone > both + 0.01 and alone > 0.06
 
 
 @pytest.mark.parametrize("seed", range(6))
