@@ -25,6 +25,7 @@ from privrank.local import (
     protocols,
 )
 from privrank.local.curator import divided, mean_comparisons
+from privrank.release.names import UNPLACED
 
 ABC = ("a", "b", "c")
 
@@ -172,7 +173,7 @@ def test_clear_majorities_make_their_order():
     ranks = pr.Mallows(m, 0.2, center=centre).rvs(n, np.random.default_rng(5))
     Population(protocol, ranks, np.random.default_rng(6)).run(curator)
     result = curator.result()
-    assert curator.finished and result.release.plan.number("unplaced") == 0
+    assert curator.finished and result.release.plan.number(UNPLACED) == 0
     assert result.order == tuple(named(m)[k] for k in np.argsort(centre))
     # nearly everybody who could be asked was asked
     assert n - 30 <= result.nobs == curator.handed <= n
@@ -378,7 +379,7 @@ def test_nobody_answers_or_too_few():
     while curator.next_queries(4):
         pass
     result = curator.result()
-    unplaced = result.release.plan.number("unplaced")
+    unplaced = result.release.plan.number(UNPLACED)
     assert (curator.handed, result.nobs, unplaced) == (20, 0, 6)
     assert sorted(result.order) == named(6)
     assert "not finished" in str(result.summary())

@@ -14,6 +14,7 @@ from privrank.bradley_terry.fit import answer_probabilities
 from privrank.local.estimates import release_wins
 from privrank.local.kinds import Comparisons, PairBits, RandomPairs, SubRanking
 from privrank.local.tally import Tally
+from privrank.release.names import GAIN, NET, WINS
 from privrank.release.survey import QUIET, PartPlan
 
 ITEMS = ["tea", "coffee", "milk", "water", "juice"]
@@ -75,14 +76,14 @@ def test_a_report_that_is_the_answer_is_an_exact_comparison():
     """With a gain of 1 and no ties the fit is that of net wins without noise."""
     protocol = Comparisons(ITEMS, 1.0)
     release = release_wins(tally_of(protocol, 400, np.random.default_rng(1)), "PrivateBTL")
-    exact = replace(release, plan=replace(release.plan, settings={"gain": 1.0}))
-    wins = release.values["win matrix"].reshape(2, -1)
+    exact = replace(release, plan=replace(release.plan, settings={GAIN: 1.0}))
+    wins = release.values[WINS].reshape(2, -1)
     pairs = release.design.pairs
     net = np.zeros(5, dtype=np.int64)
     np.add.at(net, pairs.first, wins[0] - wins[1])
     np.add.at(net, pairs.second, wins[1] - wins[0])
-    plan = replace(release.plan, parts={"net wins": PartPlan(QUIET, 0, 1.0)}, settings={})
-    central = replace(release, plan=plan, values={"net wins": net})
+    plan = replace(release.plan, parts={NET: PartPlan(QUIET, 0, 1.0)}, settings={})
+    central = replace(release, plan=plan, values={NET: net})
     found, expected = (pr.PrivateBTL.from_release(each) for each in (exact, central))
     assert np.allclose(found.params, expected.params, atol=1e-12)
     assert np.allclose(found.cov_params(), expected.cov_params(), rtol=1e-9)

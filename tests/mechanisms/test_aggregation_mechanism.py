@@ -25,6 +25,7 @@ from privrank.privacy.accounting import gaussian_delta, integer_delta, lattice_d
 from privrank.privacy.knorm import SLACK, CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published import agkm22
+from privrank.release.names import FALLBACK, ORDER, PAIRS, QUERIES, SCORE, TOTALS
 from privrank.release.survey import PartPlan, Sample
 
 PRIVATE = ["auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"]
@@ -86,13 +87,13 @@ def spent(plan, m, epsilon, delta):
         return 2 * plan.settings["rate"] * pairs * steps
     loss = sum(
         Fraction(pairs * steps) / Fraction(plan.parts[name].noise.scale)
-        for name in ("Kemeny score", "fallback")
+        for name in (SCORE, FALLBACK)
         if name in plan.parts
     )
     part = main_part(plan)
     distribution = part.noise
     if isinstance(distribution, DiscreteGaussian):
-        if "Borda totals" not in plan.parts:
+        if TOTALS not in plan.parts:
             asked = int(plan.settings.get("cap", pairs))
             assert lattice_delta(distribution.scale, part.epsilon, asked, steps) <= delta
         else:
@@ -113,9 +114,7 @@ def spent(plan, m, epsilon, delta):
 
 def main_part(plan):
     """What a plan draws its order from."""
-    return next(
-        plan.parts[name] for name in ("pairs", "Borda totals", "queries") if name in plan.parts
-    )
+    return next(plan.parts[name] for name in (PAIRS, TOTALS, QUERIES) if name in plan.parts)
 
 
 @pytest.mark.parametrize("max_rows", [1, 2, 5, 10])
@@ -147,9 +146,9 @@ def test_gaussian_sorts_spend_no_more_than_epsilon_and_delta(method, max_rows):
     where = sample(26, 50, max_rows)
     for epsilon in (0.3, 1.0):
         plan = planned(where, epsilon, 1e-6, method)
-        queries, steps = plan.parts["queries"], plan.settings["steps"]
+        queries, steps = plan.parts[QUERIES], plan.settings["steps"]
         assert (1 - 1e-9) * epsilon < spent(plan, 26, epsilon, 1e-6) <= epsilon
-        assert ("fallback" in plan.parts) == (method == "kwiksort")
+        assert (FALLBACK in plan.parts) == (method == "kwiksort")
         # the curve of continuous noise at the l2 sensitivity of so many counts is all but attained
         moved = steps * math.sqrt(plan.settings["cap"])
         found = gaussian_delta(queries.noise.scale, queries.epsilon, moved)
@@ -158,14 +157,14 @@ def test_gaussian_sorts_spend_no_more_than_epsilon_and_delta(method, max_rows):
 
 def test_a_delta_takes_most_of_the_noise_of_a_sort():
     plans = [planned(sample(26), 1.0, delta, "kwiksort") for delta in (0.0, 1e-6)]
-    laplace, gaussian = (math.sqrt(plan.parts["queries"].noise.variance) for plan in plans)
+    laplace, gaussian = (math.sqrt(plan.parts[QUERIES].noise.variance) for plan in plans)
     # 212 queries: q 2^(1/2) / .95 against q^(1/2) 4.22 / .95, nearly
     assert laplace == pytest.approx(212 * math.sqrt(2) / 0.95, rel=1e-3)
     assert gaussian == pytest.approx(math.sqrt(212) * 4.22 / 0.95, rel=0.02)
     # of few items the noise without delta is less, and is kept
     for m in (3, 4):
         assert isinstance(
-            planned(sample(m), 1.0, 1e-6, "kwiksort").parts["queries"].noise, DiscreteLaplace
+            planned(sample(m), 1.0, 1e-6, "kwiksort").parts[QUERIES].noise, DiscreteLaplace
         )
 
 
@@ -207,7 +206,7 @@ def worst_delta(scale, epsilon, m=3, n=3):
 
 def test_no_transcript_of_a_gaussian_sort_exceeds_delta():
     epsilon, delta = 0.7, 0.01
-    scale = planned(sample(3), epsilon, delta, "kwiksort").parts["queries"].noise.scale
+    scale = planned(sample(3), epsilon, delta, "kwiksort").parts[QUERIES].noise.scale
     worst = worst_delta(scale, epsilon)
     assert 0.5 * delta < worst <= delta
     assert worst_delta(scale / 1.5, epsilon) > delta
@@ -236,7 +235,7 @@ def test_planted_faults_are_noticed(monkeypatch):
         fault = planned(where, 1.0, 0.0, "kemeny", 0.1)
         assert spent(fault, 5, 1.0, 0.0) > 5
     with monkeypatch.context() as patch:
-        patch.setattr(rankplan, "split", lambda e, shares, main: {main: e, "Kemeny score": 0.1 * e})
+        patch.setattr(rankplan, "split", lambda e, shares, main: {main: e, SCORE: 0.1 * e})
         fault = planned(where, 1.0, 0.0, "kemeny", 0.1)
         assert spent(fault, 5, 1.0, 0.0) > 1.05
 
@@ -255,17 +254,17 @@ def test_released_numbers_have_the_noise_that_is_stated(monkeypatch, method, fau
     model = pr.PrivateRankAggregation(ranks)
     exact = model.fit(np.inf)
     delta = 0.1 if method.startswith("gaussian") else 0.0
-    found, name = [], "Borda totals" if method in ("borda", "gaussian totals") else "pairs"
+    found, name = [], TOTALS if method in ("borda", "gaussian totals") else PAIRS
     for _ in range(600):
         word = {"gaussian": "kemeny", "gaussian totals": "borda"}.get(method, method)
         share = 0.1 if word == "kemeny" else 0.0
         fit = model.fit(0.8, delta, method=word, score_share=share, rng=rng)
         part = fit.release.parts[name]
-        clean = exact.release.parts["pairs"].values
-        if name == "Borda totals":
+        clean = exact.release.parts[PAIRS].values
+        if name == TOTALS:
             clean = np.rint(exact.fractions.sum(axis=0) * 40 + 20) / part.step
         found.append(part.values - clean)
-        score = fit.release.parts.get("Kemeny score")
+        score = fit.release.parts.get(SCORE)
         if score is not None:
             true = weight_against(fit.places, exact.fractions) * 40
             found[-1] = np.append(
@@ -328,10 +327,10 @@ def test_what_replaces_an_unfinished_sort_has_noise_of_its_own():
     """Two items and no query: the order is that of one noisy count, whose distribution is known."""
     fallback = DiscreteLaplace(1.5)
     plan = planned(sample(2, 3), 1.0, 0.0, "kwiksort")
-    parts = plan.parts | {"fallback": PartPlan(fallback, 1, 0.5)}
+    parts = plan.parts | {FALLBACK: PartPlan(fallback, 1, 0.5)}
     plan = replace(plan, parts=parts, settings=plan.settings | {"cap": 0})
     rng, counts = np.random.default_rng(6), np.array([[0, 2], [1, 0]])
-    orders = [agkm22.order_in(plan, counts, 3, (0, 1), rng)[0]["order"] for _ in range(3000)]
+    orders = [agkm22.order_in(plan, counts, 3, (0, 1), rng)[0][ORDER] for _ in range(3000)]
     k = np.arange(-100, 101)
     expected = fallback.pmf(k)[2 * (2 + k) > 3].sum()
     assert 0.6 < expected < 0.8
@@ -376,7 +375,7 @@ def test_a_mean_of_rankings_counts_as_one_vote():
     means = [before[frame["who"] == k].mean(axis=0) for k in range(40)]
     expected = np.mean(means, axis=0) + 0.5 * np.eye(4)
     np.testing.assert_allclose(fit.fractions, expected, atol=1e-12)
-    assert fit.nobs == 40 and fit.release.parts["pairs"].step == pytest.approx(1 / 12)
+    assert fit.nobs == 40 and fit.release.parts[PAIRS].step == pytest.approx(1 / 12)
 
 
 PEOPLE = 60
@@ -489,7 +488,7 @@ def test_a_part_without_noise_releases_no_statistic():
 
 def test_an_order_has_no_noise_of_its_own():
     with pytest.raises(ValueError, match="discrete Laplace"):
-        _ = fitted("auto", 1e-6)[1].release.parts["order"].laplace
+        _ = fitted("auto", 1e-6)[1].release.parts[ORDER].laplace
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -501,7 +500,7 @@ def test_the_ledger_hears_the_concentrated_privacy_of_gaussian_noise(method, sha
         budget = pr.Budget(epsilon=2.0, delta=1e-5)
         fit = model.fit(epsilon, 1e-6, method=method, score_share=share, budget=budget, rng=rng)
         (line,) = budget.spendings
-        part = fit.release.parts["pairs" if method == "kemeny" else "Borda totals"]
+        part = fit.release.parts[PAIRS if method == "kemeny" else TOTALS]
         assert isinstance(part.distribution, DiscreteGaussian)
         moved = math.sqrt(435) if method == "kemeny" else math.sqrt(30 * 899 / 3)
         rho = 0.5 * (moved / (part.distribution.scale * part.step)) ** 2

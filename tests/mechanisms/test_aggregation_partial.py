@@ -17,6 +17,7 @@ from privrank.plans.aggregation import plan_aggregation as planned
 from privrank.plans.aggregation import unit_steps
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.release.names import PAIRS, QUERIES, SCORE, TOTALS
 
 GAP = np.nan
 METHODS = ("auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential")
@@ -130,10 +131,10 @@ def test_plans_for_partial_rankings_count_in_half_votes(method):
     if method == "exponential":
         assert 2 * plan.settings["rate"] * 10 * steps <= 0.8
         return
-    score = plan.parts.get("Kemeny score")
+    score = plan.parts.get(SCORE)
     loss = Fraction(10 * steps) / Fraction(score.noise.scale) if score else 0
     distribution = next(
-        plan.parts[name] for name in ("pairs", "Borda totals", "queries") if name in plan.parts
+        plan.parts[name] for name in (PAIRS, TOTALS, QUERIES) if name in plan.parts
     ).noise
     if isinstance(distribution, CubeNoise):
         loss += Fraction(steps) * Fraction(distribution.rate + SLACK)

@@ -34,7 +34,7 @@ from privrank.plans.choice import Choice, objective_scale
 from privrank.privacy.knorm import SLACK, CubeNoise
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
-from privrank.release.names import MOMENTS
+from privrank.release.names import DEPENDENCE, MOMENTS, NET, PAIR_COUNTS, WINS
 from privrank.release.survey import FINE, Design, PairCounts
 
 PAIRS = list(combinations("abc", 2))
@@ -67,7 +67,7 @@ def encode(survey, units):
 
 def names_of(survey):
     people = SURVEYS[survey][2]
-    return ["net wins", "win matrix", "pair_counts", *(["dependence"] if people else [])]
+    return [NET, WINS, PAIR_COUNTS, *([DEPENDENCE] if people else [])]
 
 
 @cache
@@ -83,7 +83,7 @@ def statistics(survey):
 
 def exact(encoded, name):
     """The statistic of a part, before noise."""
-    return pair_moments(encoded) if name == "dependence" else tallies.STATISTICS[name](encoded)
+    return pair_moments(encoded) if name == DEPENDENCE else tallies.STATISTICS[name](encoded)
 
 
 def completions(survey, kind):
@@ -141,27 +141,25 @@ def check_counts(survey, kind, plan, epsilon=1.0):
         # Laplace noise is independent between entries, so the log ratio is largest where every
         # entry's is, at distance / scale; test_probabilities_of_all_outputs takes no such step
         losses = {name: loss(part.distribution, moved, name) for name, part in parts.items()}
-        if kind == "private" and "dependence" in losses:
-            losses["dependence"] = FINE * losses["dependence"]  # the lattice steps of one
+        if kind == "private" and DEPENDENCE in losses:
+            losses[DEPENDENCE] = FINE * losses[DEPENDENCE]  # the lattice steps of one
         worst = {name: max(worst[name], losses[name].max()) for name in parts}
         together = max(together, sum(losses.values()).max())
     assert together <= epsilon
     for name, part in parts.items():
         assert worst[name] <= part.epsilon
-        if name == "dependence":
+        if name == DEPENDENCE:
             continue  # calibrated by a bound: tests/mechanisms/test_dependence.py
         assert worst[name] == pytest.approx(part.epsilon, rel=1e-9)
 
 
 PLANS = {
-    "net": Choice("net wins"),
-    "matrix": Choice("win matrix"),
-    "net and effect": Choice("net wins", {"dependence": 0.1}, form="pairs"),
-    "matrix and effect": Choice("win matrix", {"dependence": 0.25}, form="pairs"),
-    "net and pairs": Choice("net wins", {"pair_counts": 0.3}),
-    "net, effect and pairs": Choice(
-        "net wins", {"dependence": 0.1, "pair_counts": 0.3}, form="pairs"
-    ),
+    "net": Choice(NET),
+    "matrix": Choice(WINS),
+    "net and effect": Choice(NET, {DEPENDENCE: 0.1}, form="pairs"),
+    "matrix and effect": Choice(WINS, {DEPENDENCE: 0.25}, form="pairs"),
+    "net and pairs": Choice(NET, {PAIR_COUNTS: 0.3}),
+    "net, effect and pairs": Choice(NET, {DEPENDENCE: 0.1, PAIR_COUNTS: 0.3}, form="pairs"),
 }
 CASES = [
     (survey, kind, plan)
@@ -183,10 +181,10 @@ def test_probabilities_of_all_outputs(survey, kind):
     # the noisy net of three items over a whole window, from the exact probabilities
     steps = set()
     for data, allowed in completions(survey, kind):
-        net = np.array([row["net wins"] for row in data])
+        net = np.array([row[NET] for row in data])
         one, other = np.nonzero(allowed)
         steps |= set(map(tuple, np.unique(net[one] - net[other], axis=0)))
-    distribution = release(prepare(survey, kind), Choice("net wins")).parts["net wins"].distribution
+    distribution = release(prepare(survey, kind), Choice(NET)).parts[NET].distribution
     window = np.arange(-6, 7)
     largest = 0.0
     for step in steps:
@@ -199,7 +197,7 @@ def test_probabilities_of_all_outputs(survey, kind):
 
 def drawn_from(encoded, release, name):
     """The statistic of a part before noise, given what was released before it."""
-    if name != "dependence":
+    if name != DEPENDENCE:
         return exact(encoded, name)
     fitted = estimate(score_equations(release), release)
     answers, _ = expected_answers(release, fitted.coefficients)
@@ -210,7 +208,7 @@ def check_independence(seed):
     """No two entries of noise, of two fits of several parts, are correlated."""
     rng = None if seed is None else np.random.default_rng(seed)
     encoded = prepare("round robins", "private")
-    plan = Choice("net wins", {"dependence": 0.3, "pair_counts": 0.3}, form="pairs")
+    plan = Choice(NET, {DEPENDENCE: 0.3, PAIR_COUNTS: 0.3}, form="pairs")
     draws = []
     for _ in range(200):
         fits = [release_counts(encoded, plan, 0.05, rng=rng) for _ in range(2)]
@@ -573,7 +571,7 @@ def test_solver_failure_is_not_shown(monkeypatch):
 
 def test_exact_moments_never_leave_a_private_run():
     try:
-        done = release(prepare("round robins", "private"), Choice("net wins", form="cluster"))
+        done = release(prepare("round robins", "private"), Choice(NET, form="cluster"))
     except ValueError:
         return
     assert not set(done.parts) & set(MOMENTS)
@@ -679,11 +677,11 @@ def test_planted_fault_is_caught(monkeypatch, fault, check):
         check()
 
 
-@pytest.mark.parametrize("shares", [{"dependence": 0.6, "pair_counts": 0.6}, {"dependence": 1.0}])
+@pytest.mark.parametrize("shares", [{DEPENDENCE: 0.6, PAIR_COUNTS: 0.6}, {DEPENDENCE: 1.0}])
 def test_shares_that_leave_nothing_are_refused_before_spending(shares):
     budget = Budget(epsilon=1.0, unit="respondent")
     with pytest.raises(ValueError, match="epsilon is too small"):
-        release(prepare("round robins", "private"), Choice("net wins", shares), budget=budget)
+        release(prepare("round robins", "private"), Choice(NET, shares), budget=budget)
     assert budget.spendings == ()
 
 

@@ -26,6 +26,7 @@ from privrank.mechanisms.tallies import (
     round_expected,
 )
 from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.release.names import TIE_FLOOR
 from privrank.release.survey import STEPS, Design
 
 
@@ -247,7 +248,7 @@ def test_lambda_allows_for_half_the_noise_of_the_design_effect():
     variance = direction @ score_covariance(equations, release, b) @ direction
     effect, error = released_effect(release), effect_error(release)
     assert 1.0 < effect < 5.0
-    wanted = min((effect + 0.5 * error) * release.found["floor of ties"], 6.0)
+    wanted = min((effect + 0.5 * error) * release.found[TIE_FLOOR], 6.0)
     assert wanted > 1.01 * effect
     assert variance == pytest.approx(wanted * direction @ alone @ direction, rel=1e-9)
 

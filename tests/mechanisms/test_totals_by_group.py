@@ -13,6 +13,7 @@ from privrank.plans.samples import plan_details
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
+from privrank.release.names import DETAILS
 from privrank.release.survey import Sample
 
 
@@ -111,7 +112,7 @@ def test_every_respondent_counts_once(formula):
     frame = people(np.random.default_rng(1))
     parts = fitted(frame, formula).release.parts
     each = 1 if "choice" in formula else 3
-    totals = [parts[f"details {g}"].values.sum() for g in (0, 1)]
+    totals = [parts[f"{DETAILS} {g}"].values.sum() for g in (0, 1)]
     assert totals == [4 * each, 6 * each]
 
 
@@ -122,7 +123,7 @@ def test_counting_all_rows_is_found(monkeypatch):
 
     monkeypatch.setattr("privrank.mechanisms.closeness.one_row_each", all_rows)
     parts = fitted(people(np.random.default_rng(1)), "choice ~ group").release.parts
-    assert parts["details 0"].values.sum() > 4
+    assert parts[f"{DETAILS} 0"].values.sum() > 4
 
 
 def test_all_that_is_spent_is_reserved_at_once():
@@ -143,6 +144,6 @@ def test_all_that_is_spent_is_reserved_at_once():
 
 def test_without_details_nothing_is_released():
     result = fitted(people(np.random.default_rng(2)), "choice ~ group", 1.0, method="tv")
-    assert not any(name.startswith("details") for name in result.release.parts)
+    assert not any(name.startswith(DETAILS) for name in result.release.parts)
     with pytest.raises(ValueError, match="details_epsilon="):
         result.details()

@@ -20,6 +20,7 @@ from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import STATISTICS
+from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
 from privrank.release.survey import FINENESS, Covariates
 
 ITEMS = ("a", "b", "c")
@@ -71,10 +72,10 @@ def test_replacing_a_respondent_moves_grouped_net_wins_by_the_sensitivity():
         for answers in units
     ]
     reach = surveys[0].design.sensitivity
-    assert largest_move([STATISTICS["net wins"](survey) for survey in surveys]) == reach.net_l1
-    answers = [STATISTICS["group_answers"](survey) for survey in surveys]
+    assert largest_move([STATISTICS[NET](survey) for survey in surveys]) == reach.net_l1
+    answers = [STATISTICS[GROUP_ANSWERS](survey) for survey in surveys]
     assert largest_move(answers) == reach.group_answers_l1 == 6
-    counts = np.array([STATISTICS["pair_counts"](survey) for survey in surveys])
+    counts = np.array([STATISTICS[PAIR_COUNTS](survey) for survey in surveys])
     assert largest_move(counts) == reach.pair_counts_l1 == 3
     assert np.abs(counts[:, None] - counts[None]).max() == reach.pair_counts_linf == 1
 
@@ -92,7 +93,7 @@ def test_answers_move_a_numeric_covariate_by_no_more_than_its_bound(age):
     ]
     design = surveys[0].design
     bound = design.sensitivity.net_l1 * len(design.covariates.monomials) * FINENESS
-    moved = largest_move([STATISTICS["net wins"](survey) for survey in surveys])
+    moved = largest_move([STATISTICS[NET](survey) for survey in surveys])
     # attained at both ends of the range, where the covariate is -1 or 1; half way it is 0
     assert moved == (bound if age != 25.0 else bound * 3 // 4)
 
@@ -107,10 +108,10 @@ def test_answers_move_the_order_effect_by_the_sensitivity():
         surveys.append(
             encode(pd.concat((pd.DataFrame(REST), frame)), "first", levels=None, design="public")
         )
-    moved = largest_move([STATISTICS["order_effect"](survey) for survey in surveys])
+    moved = largest_move([STATISTICS[ORDER_EFFECT](survey) for survey in surveys])
     assert moved == surveys[0].design.sensitivity.named_first_l1 == 6
     # the net wins do not depend on who was named first
-    assert largest_move([STATISTICS["net wins"](survey) for survey in surveys]) <= 12
+    assert largest_move([STATISTICS[NET](survey) for survey in surveys]) <= 12
 
 
 @pytest.mark.parametrize(
@@ -134,10 +135,10 @@ def test_noise_has_the_scale_of_the_sensitivity_over_its_share(formula, argument
         release = model.fit(1.0, noise="laplace", rng=np.random.default_rng(0)).release
     shares = sum(part.epsilon for part in release.parts.values())
     assert shares <= 1.0 and shares > 1.0 - 1e-12
-    part = release.parts["net wins"]
+    part = release.parts[NET]
     assert part.sensitivity == sensitivity
     assert part.laplace.scale * part.epsilon == pytest.approx(sensitivity, rel=1e-9)
-    for name in release.parts.keys() - {"net wins", "pair_counts"}:
+    for name in release.parts.keys() - {NET, PAIR_COUNTS}:
         side = release.parts[name]
         assert side.laplace.scale * side.epsilon == pytest.approx(side.sensitivity, rel=1e-9)
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import privrank as pr
+from privrank.release.names import GROUP_ANSWERS
 
 ITEMS = ("a", "b", "c")
 PAIRS = (("a", "b"), ("a", "c"), ("b", "c"))
@@ -93,7 +94,7 @@ def test_bounds_whose_difference_overflows_are_refused():
 def test_one_group_spends_nothing_on_its_size():
     table = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=list(ITEMS))
     fit = fitted(model("1", item_formula="x", item_data=table))
-    assert "group_answers" not in fit.release.parts
+    assert GROUP_ANSWERS not in fit.release.parts
 
 
 def test_tests_of_terms_do_not_depend_on_the_unit_of_an_item_covariate():

@@ -12,6 +12,7 @@ from scipy.special import expit
 
 import privrank as pr
 from privrank.privacy.noise import DiscreteGaussian
+from privrank.release.names import NET, WINS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 ITEMS = ("a", "b", "c", "d")
@@ -80,7 +81,7 @@ def outcome(fit, distribution):
             return "refused", None
     release = result.release
     assert release.delta == delta
-    part = release.parts.get("net wins") or release.parts.get("win matrix")
+    part = release.parts.get(NET) or release.parts.get(WINS)
     gaussian = part is not None and isinstance(part.distribution, DiscreteGaussian)
     spent = sum(each.epsilon for each in release.parts.values())
     assert spent <= release.epsilon

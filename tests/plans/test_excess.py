@@ -18,6 +18,7 @@ from privrank.plans.aggregation import (
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian
+from privrank.release.names import PAIRS, SCORE, TOTALS
 from privrank.release.survey import Sample
 
 
@@ -27,7 +28,7 @@ def public(m, n):
 
 def kind_of(plan):
     distributions = {CubeNoise: "cube", PermutohedronNoise: "K-norm", DiscreteGaussian: "Gaussian"}
-    name = "pairs" if "pairs" in plan.parts else "Borda totals"
+    name = "pairs" if PAIRS in plan.parts else TOTALS
     return f"{distributions[type(plan.parts[name].noise)]} {name.removeprefix('Borda ')}"
 
 
@@ -48,10 +49,10 @@ def kind_of(plan):
 )
 def test_the_default_goes_by_public_numbers(m, n, epsilon, delta, kind):
     plan = plan_aggregation(public(m, n), epsilon, delta, "auto")
-    assert kind_of(plan) == kind and "Kemeny score" not in plan.parts
+    assert kind_of(plan) == kind and SCORE not in plan.parts
     assert plan.method == ("EB-Kemeny" if "pairs" in kind else "Borda")
     pairs = plan_aggregation(public(m, n), epsilon, delta, "auto", releases="pairs")
-    assert "pairs" in pairs.parts and pairs.method == "EB-Kemeny"
+    assert PAIRS in pairs.parts and pairs.method == "EB-Kemeny"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2])
@@ -79,7 +80,7 @@ def test_pairs_are_taken_where_their_noise_no_longer_matters():
         pairs = min(excesses[kind] for kind in PAIR_KINDS)
         least = min(pairs, excesses["K-norm totals"])
         near = pairs < min(max(least + TIE, 1.05 * least), excesses["Gaussian totals"] + AHEAD)
-        assert ("pairs" in plan.parts) == near
+        assert (PAIRS in plan.parts) == near
     assert near
 
 

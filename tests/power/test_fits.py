@@ -14,6 +14,7 @@ from privrank import btl
 from privrank.bradley_terry.fit import answer_probabilities
 from privrank.power.base import DesignPoint
 from privrank.power.comparisons import different_pairs, simulated_counts
+from privrank.release.names import MOMENTS, WINS
 
 NAMES = tuple("0123")
 
@@ -165,7 +166,7 @@ def test_ties_that_responses_make_up_are_simulated():
     plan = pr.power.BTLPower(items=6, mode="local", ties=True, replicates=60)
     at = DesignPoint(nobs=3000, epsilon=1.0, effect=0.5, delta=0.0, alpha=0.05)
     release = release_of(plan, at, 0)
-    decided = release.parts["win matrix"].values.sum() / 3000
+    decided = release.parts[WINS].values.sum() / 3000
     protocol = pr.local.Comparisons([str(k) for k in range(6)], epsilon=1.0, ties=True)
     tied = 1.0 / (math.e + 2.0)  # the weight of a value that is not the true one
     assert 1.0 - decided == pytest.approx(tied, abs=0.03)
@@ -187,8 +188,7 @@ def test_comparisons_that_fall_apart_find_nothing():
 def test_selections_without_noise_keep_the_moments_of_respondents():
     plan = pr.power.TopKPower(items=4, k=1, max_rows=6)
     at = DesignPoint(nobs=60, epsilon=math.inf, effect=0.5, delta=0.0, alpha=0.05)
-    moments = {"answers by answers", "answers by counts", "counts by counts"}
-    assert moments <= release_of(plan, at, 0).parts.keys()
+    assert set(MOMENTS) <= release_of(plan, at, 0).parts.keys()
 
 
 def test_other_processes_find_the_same():

@@ -11,6 +11,7 @@ from privrank.mechanisms.samples import pair_count_values
 from privrank.plans.aggregation import plan_aggregation, sort_cap
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.published.agkm22 import noisy_kwiksort
+from privrank.release.names import FALLBACK, QUERIES
 from privrank.release.survey import Sample
 
 
@@ -159,19 +160,19 @@ def test_a_sort_with_gaussian_noise_states_what_its_answers_lose_together(method
     fit = PrivateRankAggregation(ranks).fit(0.5, 1e-7, method=method)
     plan = fit.release.plan
     assert from_json(fit.to_json()).release.plan.rho == plan.rho
-    scale, asked = plan.parts["queries"].noise.scale, plan.settings["cap"]
-    assert isinstance(plan.parts["queries"].noise, DiscreteGaussian)
+    scale, asked = plan.parts[QUERIES].noise.scale, plan.settings["cap"]
+    assert isinstance(plan.parts[QUERIES].noise, DiscreteGaussian)
     points = np.arange(-12 * int(scale), 12 * int(scale) + 1)
     gauss = [np.exp(-((points - moved) ** 2) / (2.0 * scale**2)) for moved in (0, 1)]
     answer = [weights / weights.sum() for weights in gauss]
     for order in (1.5, 2.0, 8.0):
         loss = asked * renyi(*answer, order)
-        if "fallback" in plan.parts:  # the worst of all pure losses of this epsilon: one bit
-            likely = 1.0 / (1.0 + math.exp(-plan.parts["fallback"].epsilon))
+        if FALLBACK in plan.parts:  # the worst of all pure losses of this epsilon: one bit
+            likely = 1.0 / (1.0 + math.exp(-plan.parts[FALLBACK].epsilon))
             bit = np.array([likely, 1.0 - likely])
             loss += renyi(bit, bit[::-1], order)
         assert loss <= plan.rho * order * (1.0 + 1e-9)
-        assert loss > 0.9 * plan.rho * order or "fallback" in plan.parts
+        assert loss > 0.9 * plan.rho * order or FALLBACK in plan.parts
     budget = Budget(
         epsilon=2.0, delta=1e-6, unit="row", pure=0.5
     )  # which takes no other fit with a delta
