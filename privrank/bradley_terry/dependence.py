@@ -323,15 +323,15 @@ class Directions:
     others: float = 1.0
 
 
-def contrast_directions(
-    equations: ScoreEquations, release: Release, b: FloatArray, response: FloatArray
-) -> Directions:
-    """Return the directions of all contrasts that a result prints or tests.
+def compared_scores(
+    equations: ScoreEquations, release: Release, response: FloatArray
+) -> FloatArray:
+    """Return the contrasts that a result prints or tests, as weights of scores, shape (rows, p).
 
-    `b` is the fit and `response` its map from scores to coefficients. The contrasts are the shown
-    coefficients and, for each column of the model matrix and each group, all worths and all
-    differences of two worths. Without covariates, all win rates and their differences are added,
-    which :class:`privrank.PrivateTopK` compares. With many items, or many combinations of covariate
+    `response` is the map from scores to coefficients. The contrasts are the shown coefficients and,
+    for each column of the model matrix and each group, all worths and all differences of two
+    worths. Without covariates, all win rates and their differences are added, which
+    :class:`privrank.PrivateTopK` compares. With many items, or many combinations of covariate
     values, differences are left out.
     """
     design = release.design
@@ -360,9 +360,21 @@ def contrast_directions(
             rates / np.maximum(released_degrees(equations), 1.0) @ shown
         )
         scores = np.vstack((scores, rates))
+    return scores
+
+
+def contrast_directions(
+    equations: ScoreEquations, release: Release, b: FloatArray, response: FloatArray
+) -> Directions:
+    """Return the directions of all contrasts that a result prints or tests.
+
+    `b` is the fit and `response` its map from scores to coefficients.
+    """
+    design = release.design
+    scores = compared_scores(equations, release, response)
     if equations.tied:
         scores = np.vstack((scores, response[-1]))
-    weights = _by_kind(design, equations, scores)
+    weights = weights_by_kind(design, equations, scores)
     # net wins are the scores of the matching loss, whichever loss the fit uses
     function = ScoreFunction(release.link, ties=equations.tied)
     return Directions(
@@ -387,7 +399,7 @@ def expected_answers(release: Release, b: FloatArray) -> tuple[FloatArray, Float
     return np.asarray(2.0 * ScoreFunction(release.link).mean(apart)), None
 
 
-def _by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:
+def weights_by_kind(design: Design, equations: ScoreEquations, scores: FloatArray) -> FloatArray:
     """Return weights of net wins by kind and item, given the weights of the scores."""
     facts = equations.covariates
     m = len(design.items)

@@ -5,10 +5,11 @@ objective perturbation, which minimise a loss with a random linear term, are at 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,9 @@ from privrank.bradley_terry.fit import (
 from privrank.bradley_terry.paircounts import halves
 from privrank.bradley_terry.predictor import item_contrasts
 from privrank.distributions.links import Link
+from privrank.encode.choices import EncodedChoices
 from privrank.encode.encoded import Encoded
+from privrank.mechanisms.choices import CHOICES, largest_choice_effect
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.mechanisms.tallies import (
     STATISTICS,
@@ -53,7 +56,7 @@ from privrank.util.arrays import AnyArray, FloatArray, IntArray, Rng
 
 
 def release_comparisons(
-    encoded: Encoded,
+    encoded: Encoded | EncodedChoices,
     plan: Plan,
     *,
     link: Link,
@@ -98,7 +101,8 @@ def release_comparisons(
     each (:mod:`privrank.privacy.sensitivity`).
     """
     design = encoded.design
-    if math.isinf(plan.epsilon) and (budget is None or math.isinf(budget.epsilon)):
+    known = isinstance(encoded, EncodedChoices)
+    if not known and math.isinf(plan.epsilon) and (budget is None or math.isinf(budget.epsilon)):
         # a disconnected graph is refused before epsilon is spent; a finite budget refuses every
         # such run
         encoded = sample_rows(encoded, rng)
@@ -116,19 +120,21 @@ def release_comparisons(
 
 
 def _drawn(
-    encoded: Encoded, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
+    data: Encoded | EncodedChoices, plan: Plan, link: Link, solver: Solver, reader: str, rng: Rng
 ) -> Drawn:
     """Draw the parts of the first stage of a plan, and prepare the second stage."""
-    encoded = sample_rows(encoded, rng)
-    items = len(encoded.design.items)
+    of_sets = isinstance(data, EncodedChoices)
+    encoded: Any = data if of_sets else sample_rows(data, rng)
+    statistics: Mapping[str, Callable[[Any], IntArray]] = CHOICES if of_sets else STATISTICS
+    items = len(data.design.items)
     values: dict[str, IntArray] = {}
     if names.WORTHS in plan.parts:
         values[names.WORTHS] = draw_worths(encoded, Perturbation.of(plan), link, solver, rng)
-    for name in sorted(plan.parts.keys() & STATISTICS.keys()):
+    for name in sorted(plan.parts.keys() & statistics.keys()):
         if name == names.WINS and math.isinf(plan.epsilon):
             values[name] = observed_wins(encoded).ravel()
             continue
-        counts = STATISTICS[name](encoded)
+        counts = statistics[name](encoded)
         # every group of respondents has independent noise
         groups = counts.reshape(-1, items) if name == names.NET else [counts]
         values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
@@ -184,7 +190,9 @@ def _opponents(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str, 
     return np.array([same_half(encoded, halves(release))]), {}
 
 
-def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str, float]]:
+def _dependence(
+    encoded: Encoded | EncodedChoices, release: Release
+) -> tuple[IntArray, dict[str, float]]:
     """Return the statistic of the dependence of respondents' answers, and public facts about it.
 
     Notes
@@ -192,9 +200,12 @@ def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str,
     **Privacy.** Contrasts and expected answers are computed from what is released already and from
     public facts, and the statistics have their sensitivity whatever these are
     (:func:`privrank.mechanisms.tallies.largest_design_effect`,
-    :func:`privrank.mechanisms.tallies.pair_moments`). Their noise and share of epsilon were
+    :func:`privrank.mechanisms.tallies.pair_moments`,
+    :func:`privrank.mechanisms.choices.largest_choice_effect`). Their noise and share of epsilon were
     planned, so both stages compose.
     """
+    if isinstance(encoded, EncodedChoices):
+        return largest_choice_effect(encoded, release)
     pairs = release.plan.settings[names.DEPENDENCE] == "pairs"
     varied = release.design.varied
     if pairs and not varied:
@@ -218,7 +229,7 @@ def _dependence(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str,
     return np.array([largest_design_effect(encoded, contrasts, expected)]), findings
 
 
-SECOND_STAGE: dict[str, Callable[[Encoded, Release], tuple[IntArray, dict[str, float]]]] = {
+SECOND_STAGE: dict[str, Callable[[Any, Release], tuple[IntArray, dict[str, float]]]] = {
     names.OPPONENTS: _opponents,
     names.DEPENDENCE: _dependence,
 }

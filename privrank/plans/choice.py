@@ -58,6 +58,9 @@ SHARES: dict[Form, tuple[float, ...]] = {"worst": (0.05, 0.10, 0.15), "pairs": (
 GROUP_SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 """Shares of epsilon that the largest design effect may have in models with covariates."""
 
+CHOICE_SHARE = 0.1
+"""Share of epsilon that the largest design effect of choices from offered sets takes."""
+
 MAX_NUMBERS = 2**25
 """Weights of the contrasts of a model with covariates that fit into memory."""
 
@@ -74,6 +77,11 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
         If the form does not apply.
     """
     check_choice("dependence", dependence, Dependence)
+    if design.offered is not None and dependence in ("pairs", "cluster"):
+        raise ValueError(
+            f"dependence={dependence!r} is for paired comparisons. For choices from offered sets "
+            "use dependence='worst' or leave it at 'auto'."
+        )
     if dependence == "none" or (dependence == "auto" and design.unit == "row"):
         return "none"
     if design.unit == "row":
@@ -86,6 +94,8 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
             "dependence='cluster' needs the covariance of all answers without noise: use "
             "dependence='auto', or epsilon=numpy.inf for the non-private run."
         )
+    if design.offered is not None:
+        return "worst"
     if dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
     # sums of squared contributions must stay within 64 bits, and the contrasts, which exist for
@@ -144,13 +154,15 @@ def choose_form(
     with half the weight. The second moments of all pairs assign this effect to that pair alone; the
     largest design effect assigns it to all pairs. Only one form is available with covariates and
     with objective perturbation. With covariates the share is the share with the least w(1.5) for
-    one group of average size.
+    one group of average size. Choices from offered sets have one form and one share.
 
     Raises
     ------
     ValueError
         If second moments of pairs are requested but are not the moments of the scores.
     """
+    if design.offered is not None:
+        return "worst", CHOICE_SHARE if share is None else share
     alone = design.covariates is not None or not nets
     if alone and form == "pairs":
         raise ValueError(

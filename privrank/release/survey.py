@@ -30,6 +30,7 @@ import numpy as np
 from privrank.privacy.accounting import Unit
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.offered import Offered, offered_edges, offered_sensitivity
 from privrank.privacy.sensitivity import (
     Adjacency,
     NoiseName,
@@ -304,6 +305,10 @@ class Design:
         The linear predictor, where the model has covariates.
     excess : {"refuse", "sample"}
         Whether respondents keep the bounds by themselves, or a secret draw of their rows does.
+    offered : Offered or None
+        The sets that were offered, where answers are choices from sets. `pairs` then follow from
+        them: the pairs of items of each set
+        (:func:`privrank.privacy.offered.offered_edges`).
 
     Examples
     --------
@@ -327,6 +332,14 @@ class Design:
     pairs: PairCounts | None
     covariates: Covariates | None = None
     excess: Excess = "refuse"
+    offered: Offered | None = None
+
+    def __post_init__(self) -> None:
+        """Derive the pairs that offered sets compare."""
+        if self.offered is not None:
+            edges = offered_edges(self.offered, len(self.items))
+            pairs = PairCounts(edges.first, edges.second, edges.count, "observed")
+            object.__setattr__(self, "pairs", pairs)
 
     @property
     def davidson(self) -> bool:
@@ -338,6 +351,17 @@ class Design:
         False
         """
         return self.ties == "davidson"
+
+    @property
+    def scaled_by_sets(self) -> bool:
+        """Whether the scale of the worths depends on the size of the offered sets.
+
+        Examples
+        --------
+        >>> design.scaled_by_sets
+        False
+        """
+        return self.offered is not None and self.offered.answer == "best-worst"
 
     @property
     def adjacency(self) -> Adjacency:
@@ -359,6 +383,8 @@ class Design:
         >>> design.sensitivity.effective_rows
         6
         """
+        if self.offered is not None:
+            return offered_sensitivity(len(self.items), self.offered)
         rows = self.max_rows if self.unit == "respondent" else 1
         return UnitSensitivity(len(self.items), rows, self.distinct_pairs, self.adjacency)
 
@@ -370,8 +396,11 @@ class Design:
         >>> design.step("win matrix", exact=False), design.step("pair_counts", exact=False)
         (0.5, 1.0)
         """
-        if part == NET and self.covariates is not None:
-            return self.covariates.step
+        if part == NET:
+            # the score of a choice is the net win itself, and half of it for comparisons
+            whole = self.offered is not None and self.offered.answer != "order"
+            size = 1.0 if self.covariates is None else self.covariates.step
+            return 2.0 * size if whole else size
         return 0.5 if part in (WINS, SIDES) and (self.ties or exact) else 1.0
 
     @property
@@ -545,8 +574,13 @@ def size_of(survey: Design | Sample) -> str:
 
 
 def record_of(facts: Any) -> dict[str, Any]:
-    """Return public facts by name, as JSON has them, without what the design does not have."""
+    """Return public facts by name, as JSON has them, without what the design does not have.
+
+    Pairs that follow from offered sets are left out.
+    """
     values = {part: getattr(facts, part.name) for part in fields(facts)}
+    if getattr(facts, "offered", None) is not None:
+        values = {part: None if part.name == "pairs" else value for part, value in values.items()}
     return {
         part.name: _plain(value)
         for part, value in values.items()
@@ -557,7 +591,7 @@ def record_of(facts: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, PairCounts) and value.origin in ASSERTED:
         return {"origin": value.origin, "each": float(value.count[0])}
-    if isinstance(value, Covariates | PairCounts):
+    if isinstance(value, Covariates | PairCounts | Offered):
         return record_of(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -578,6 +612,10 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
     if "covariates" in record:
         covariates = {name: _tupled(value) for name, value in record["covariates"].items()}
         facts["covariates"] = Covariates(**covariates)
+    if "offered" in record:
+        facts["offered"] = Offered(
+            **{name: _tupled(value) for name, value in record["offered"].items()}
+        )
     return Design(**facts)
 
 

@@ -562,6 +562,10 @@ class BTLResult(CoefficientResult):
             shown = pd.concat([shown, tie.T.assign(ranks="")])[list(shown)]
         known = design.pairs is not None and design.pairs.origin not in ASSERTED
         total = f"{design.pairs.total:,.15g}" if known and design.pairs is not None else "private"
+        model = guarantee.model_name(release)
+        counted = ("No. Comparisons:", total)
+        if design.offered is not None:
+            counted = ("No. Tasks:", f"{design.offered.tasks:,}")
         kind = "Results" if facts is None else "Regression Results"
         ties = ", Davidson" if design.davidson else ""
         size = self.penalty if isinstance(self.penalty, str) else f"{self.penalty:.4g}"
@@ -579,12 +583,10 @@ class BTLResult(CoefficientResult):
                 self.alpha,
                 sampling=tables.Column(guarantee.sampling_head([release])),
             ),
-            title=guarantee.title(f"{self.link.model} {kind}", release),
+            title=guarantee.title(f"{model} {kind}", release),
             header=(
-                ("Model:", f"{self.link.model}{ties} ({self.link.name})"),
-                ("No. Comparisons:", total)
-                if facts is None
-                else ("Formula:", f"~ {facts.formula}"),
+                ("Model:", f"{model}{ties} ({self.link.name})"),
+                counted if facts is None else ("Formula:", f"~ {facts.formula}"),
                 *guarantee.comparison_header(release, self.design_effect, details),
                 ("Estimator:", "ridge, bias-corrected" if self.corrected else estimator),
                 *([("Ridge penalty:", size)] if details else []),
@@ -593,7 +595,7 @@ class BTLResult(CoefficientResult):
                 estimates=_estimate_notes(self, frame),
                 tests=_test_notes(self),
                 assumptions=[
-                    *assumed(guarantee.assumptions(release, "model", *linear), self.link.model),
+                    *assumed(guarantee.assumptions(release, "model", *linear), model),
                     *guarantee.count_notes(release),
                     *_matching_notes(self),
                 ],
@@ -615,7 +617,7 @@ class BTLResult(CoefficientResult):
         facts = self.release.design.covariates
         name = self.link.name
         seeded = self.release.source == "seeded"
-        heading = f"{self.link.model} worths ({guarantee.caption(self.release)})"
+        heading = f"{guarantee.model_name(self.release)} worths ({guarantee.caption(self.release)})"
         if facts is None:
             return plots.worth(self.to_frame(), self.alpha, heading, name, seeded=seeded, ax=ax)
         return plots.group_worths(
@@ -713,6 +715,7 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
         notes += said("zero of covariates", known, names=names, group=group)
         notes += _covariate_notes(result, facts)
     perturbed = release.source != "none" and WORTHS in release.parts
+    notes += said("scale of sets", design.scaled_by_sets)
     if design.davidson:
         answers = answer_probabilities(np.zeros(1), float(result.estimate.coefficients[-1]))
         notes += said("tie parameter", probability=float(answers[1][0]))

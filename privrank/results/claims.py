@@ -44,6 +44,8 @@ CLAIMS = {
     "{errors}; rank sets have simultaneous {level} coverage.",
     "coefficients": "Intervals are pointwise {level} confidence intervals and account for "
     "{errors}.",
+    "scale of sets": "Order, signs and ratios of worths may be interpreted. Their scale depends on "
+    "the size of the offered sets, so compare it with no other answers.",
     "centred": "Item covariates are centred.",
     "sum to zero": "The coefficients of each design column sum to zero over the items.",
     "win rates": "Intervals are pointwise {level} confidence intervals of the win rates against "
@@ -127,6 +129,8 @@ CLAIMS = {
     "epsilons of several reports of one respondent add up.",
     "not private": "Not private (epsilon = inf). Do not publish if the data are confidential.",
     "protected answers": "Protected: the answers. Public: who answered which pairs.",
+    "protected choices": "Protected: the answers. Public: which sets were offered to whom, and that "
+    "every set was answered.",
     "protected pairs": "Protected: the answers and who compared which pairs.",
     "pairs asked": "Public: which pair was asked.",
     "protected sample": "Protected: the {kind}.",

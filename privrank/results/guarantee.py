@@ -30,6 +30,14 @@ _STATISTICS = {
     **{name: spec.words for name, spec in PARTS.items() if spec.main},
 }
 
+# Shown names of choices from offered sets: the model, and the statistic.
+_CHOICES = {
+    "best": ("First Choice", "first choices"),
+    "worst": ("Worst Choice", "last choices"),
+    "best-worst": ("MaxDiff", "best minus worst"),
+    "order": ("Plackett-Luce", "net wins"),
+}
+
 # Further statistics of the estimates, released with the main one.
 _MORE = {names.TIES: "ties", names.ITEM_COUNTS: "item counts"}
 
@@ -102,6 +110,12 @@ def header(
     )
 
 
+def model_name(release: Release) -> str:
+    """Return the name of the model of a release of comparisons, or of choices from sets."""
+    offered = release.design.offered
+    return release.link.model if offered is None else _CHOICES[offered.answer][0]
+
+
 def comparison_header(
     release: Release, effect: float, details: bool
 ) -> tuple[tuple[str, str], ...]:
@@ -109,11 +123,16 @@ def comparison_header(
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     # net wins, sides or a win matrix; None for objective perturbation
     part = next((release.parts[name] for name in MAIN if name in release.parts), None)
+    offered = release.design.offered
     released = [_STATISTICS.get(release.mechanism, release.mechanism)]
+    known = _ORIGINS[origin]
+    if offered is not None:
+        released = [_CHOICES[offered.answer][1]]
+        known = "offered sets known"
     released += [word for name, word in _MORE.items() if name in release.parts]
     return header(
         release,
-        ("Design:", f"{release.design.kind} ({_ORIGINS[origin]})"),
+        ("Design:", f"{release.design.kind} ({known})"),
         noise=NoiseWords(
             "Laplace noise" if part is None else noise_name(part, details),
             " and ".join(released),
@@ -159,12 +178,15 @@ def _scales(release: Release, part: ReleasedPart | None) -> str:
         moved = f"sensitivity {float(sensitivity.net_permutohedra):.4g} permutohedra"
         return f"{part.step / distribution.rate:.4g} ({moved})"
     assert isinstance(distribution, DiscreteLaplace | DiscreteGaussian | ZeroSumLaplace)
-    moved = f"sensitivity {part.step * part.sensitivity:g}"
+    step = part.step
+    if release.design.offered is not None:  # in answers, not in steps of the scores
+        step /= release.design.step(names.NET, exact=False)
+    moved = f"sensitivity {step * part.sensitivity:g}"
     if isinstance(distribution, DiscreteGaussian):
         cells = names.WINS in release.parts
         l2 = sensitivity.win_matrix_l2(ties=False) if cells else sensitivity.net_l2
         moved = f"l2 sensitivity {l2:.4g}"
-    return f"{part.step * distribution.scale:.4g} ({moved})"
+    return f"{step * distribution.scale:.4g} ({moved})"
 
 
 def _choice_notes(release: Release) -> list[str]:
@@ -322,7 +344,10 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
     link = release.link
     notes = [
         *privacy_notes(release),
-        *said("protected answers", curated and public),
+        *said(
+            "protected answers" if release.design.offered is None else "protected choices",
+            curated and public,
+        ),
         *said("protected pairs", curated and not public),
         *said("pairs asked", release.local),
         *said(

@@ -547,7 +547,11 @@ class PooledResult(Summarised):
     def _table(self, details: bool) -> tables.Table:
         first = self.results[0]
         frame = self.to_frame()
-        name = f"{first.link.model} Results" if isinstance(first, BTLResult) else "Rank Aggregation"
+        name = (
+            f"{guarantee.model_name(first.release)} Results"
+            if isinstance(first, BTLResult)
+            else "Rank Aggregation"
+        )
         return tables.laid_out(
             frame.assign(ranks=tables.rank_ranges(frame)),
             tables.fit_columns(
@@ -711,7 +715,7 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
         rests.add("surveys" if result.tau is None else "drawn")
     if isinstance(first, BTLResult):
         rests.add("model")
-        model = first.link.model
+        model = guarantee.model_name(first.release)
         counted = [note for release in releases for note in guarantee.count_notes(release)]
         coded = [note for release in releases for note in guarantee.outcome_notes(release)]
         estimates += [*dict.fromkeys(coded), *said("tie parameters", releases[0].design.davidson)]

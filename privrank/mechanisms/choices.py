@@ -1,0 +1,231 @@
+"""The sensitive statistics of choices from publicly offered sets.
+
+**Dependence.** The largest design effect of many contrasts shows how dependent the answers of a
+respondent are, as for paired comparisons (:mod:`privrank.mechanisms.tallies`). The contrasts are
+computed from what the fit has already released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from privrank.bradley_terry.dependence import (
+    compared_scores,
+    independent_scores,
+    weights_by_kind,
+)
+from privrank.bradley_terry.equations import ScoreEquations, score_equations
+from privrank.bradley_terry.estimate import estimate, response
+from privrank.encode.choices import EncodedChoices
+from privrank.privacy.offered import Offered, position_scores
+from privrank.release.names import CEILING, LARGEST, NET
+from privrank.release.release import Release
+from privrank.release.survey import STEPS, Covariates, Design
+from privrank.util.arrays import FloatArray, IntArray, batches
+from privrank.util.solvers import quadratic
+
+_FINEST = 10
+"""Weights of items are whole numbers of up to this many bits."""
+
+
+def answer_totals(encoded: EncodedChoices) -> IntArray:
+    """Return the item vector T, or by row of covariates and item; sensitive."""
+    facts = encoded.design.covariates
+    if facts is None:
+        return np.asarray(encoded._totals.sum(axis=0))
+    pattern = np.array(_offered(encoded.design).patterns)[encoded._version]
+    return (facts.basis[pattern].T @ encoded._totals).ravel()
+
+
+CHOICES: dict[str, Callable[[EncodedChoices], IntArray]] = {NET: answer_totals}
+"""The exact integer statistics of the first stage, by part."""
+
+
+def _offered(design: Design) -> Offered:
+    assert design.offered is not None
+    return design.offered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChoiceContrasts:
+    """Contrasts in whole numbers, with the reach of a respondent along each.
+
+    Parameters
+    ----------
+    weights : ndarray of int64, shape (contrasts, kinds, m)
+        Weights of the items, by combination of covariate values.
+    kind : ndarray of int64, shape (versions,)
+        The combination of covariate values of each questionnaire.
+    high, low : ndarray of int64, shape (versions, contrasts)
+        Largest and smallest weighted sum of a respondent with this questionnaire.
+    factor : ndarray, shape (contrasts,)
+        What the weights were multiplied by before they were rounded.
+    """
+
+    weights: IntArray
+    kind: IntArray
+    high: IntArray
+    low: IntArray
+    factor: FloatArray
+
+    @property
+    def farthest(self) -> IntArray:
+        """Largest difference of two weighted sums with one questionnaire, shape (contrasts,)."""
+        return np.asarray((self.high - self.low).max(axis=0))
+
+
+def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
+    """Round contrasts to whole numbers, and find the reach of a respondent along each.
+
+    Tasks do not restrict each other, so the largest sum of a questionnaire is the sum over its
+    tasks of the largest sum in a task. In a task it is attained by the answer that gives large
+    weights large position scores (rearrangement inequality), and the smallest one by its reverse.
+    """
+    offered = _offered(design)
+    versions = len(offered.versions)
+    facts = design.covariates
+    kind = np.zeros(versions, dtype=np.int64)
+    if facts is not None:
+        kind = facts.kinds[np.array(offered.patterns)]
+    tasks = [len(version) for version in offered.versions]
+    place = np.concatenate([np.array(version) for version in offered.versions])
+    shown = csr_array(
+        (np.ones(len(place), dtype=np.int64), place, np.append(0, np.cumsum(tasks))),
+        shape=(versions, len(offered.sets)),
+    )
+    scores = [position_scores(offered.answer, len(items)) for items in offered.sets]
+    span = (shown @ np.array([np.abs(score).sum() for score in scores])).max()
+    # as fine as sums of squares over all respondents keep to 60 bits
+    bits = np.log2(np.sqrt(2.0**60 / design.nobs) / (2.0 * span))
+    size = np.abs(weights).max(axis=(1, 2))
+    factor = np.where(size > 0, 2.0 ** np.clip(np.floor(bits), 4, _FINEST), 0.0)
+    factor = np.asarray(factor / np.where(size > 0, size, 1.0))
+    whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
+    high, low = np.zeros((2, versions, len(whole)), dtype=np.int64)
+    for value in range(whole.shape[1]):
+        ordered = [np.sort(whole[:, value, list(items)], axis=1) for items in offered.sets]
+        ends = np.array(
+            [
+                (rows @ score[::-1], rows @ score)
+                for rows, score in zip(ordered, scores, strict=True)
+            ]
+        )
+        here = kind == value
+        high[here], low[here] = ((shown @ ends[:, side])[here] for side in (0, 1))
+    return ChoiceContrasts(whole, kind, high, low, factor)
+
+
+def largest_choice_effect(
+    encoded: EncodedChoices, release: Release
+) -> tuple[IntArray, dict[str, float]]:
+    """Return the largest design effect of the contrasts, in lattice steps, and its public facts.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: all answers of one respondent are replaced; the questionnaire
+    v of each respondent is public and stays. Contrasts a_p, scales and centres are computed from
+    what is released already and from public facts. A respondent's weighted sum x = a_p'T lies
+    between low and high, the public ends for v, and adds (2 x - high - low)^2 to Q_p. This is at
+    least 0 and at most (high - low)^2, so Q_p moves by at most the largest (high - low)^2 over the
+    questionnaires, `farthest`^2. Each questionnaire has answers that attain both ends. The sum of
+    high and low is public, and no other centre has a smaller sensitivity over all answers. The
+    rest is as in :func:`privrank.mechanisms.tallies.largest_design_effect`:
+    Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0, with scale_p at least `farthest`^2, has
+    sensitivity STEPS, whatever was released before.
+
+    **Statistic.** The design effect of a contrast is the variance of the sum over respondents,
+    divided by the variance that the model gives to independent tasks. Q_p / 4 minus the part that
+    the released total explains estimates the former from above. Answers that are no pairs may have
+    a larger variance than the model even in a single task, so the largest possible design effect
+    is the sum over respondents of (high - low)^2 / 4, divided by the latter.
+    """
+    design = release.design
+    equations = score_equations(release)
+    fitted = estimate(equations, release)
+    b = fitted.coefficients
+    m = len(design.items)
+    scores = compared_scores(equations, release, response(equations, fitted))
+    weights = weights_by_kind(design, equations, scores)[:, :, :m]
+    # a score is this multiple of T
+    unit = 0.5 * design.step(NET, exact=False) / _lattice(design.covariates)
+    independent = quadratic(scores, independent_scores(equations, release, b)) / unit**2
+    usable = bool(np.isfinite(weights).all() and np.isfinite(independent).all() and weights.any())
+    contrasts = round_contrasts(design, weights if usable else np.zeros_like(weights))
+    farthest = [int(far) ** 2 for far in contrasts.farthest]
+    # the value of Q under independent tasks, per respondent; never below 1e-6 of the largest
+    # square, because a scale must exist
+    whole = 4.0 * contrasts.factor**2 * (independent if usable else 0.0)
+    each = np.maximum(whole / design.nobs, np.maximum(1e-6 * np.array(farthest, float), 1e-12))
+    most = max(far / one for far, one in zip(farthest, each, strict=True))
+    units = np.array(_offered(design).units, dtype=np.float64)
+    widths = units @ (contrasts.high - contrasts.low).astype(np.float64) ** 2
+    ceiling = float((widths / (design.nobs * each)).max())
+    centre = _explained(equations, release, contrasts)
+    moved = [
+        STEPS * (square - round(part)) // max(far, int(np.ceil(one * most)), 1)
+        for square, part, far, one in zip(
+            _squares(encoded, contrasts).tolist(), centre, farthest, each, strict=True
+        )
+    ]
+    others = 1.0 if design.few_differences else 2.0
+    most, ceiling = (most, min(most, ceiling)) if usable else (np.nan, np.nan)
+    found = {LARGEST: float(others * most), CEILING: float(others * ceiling)}
+    return np.array([max(0, *moved)]), found
+
+
+def _lattice(facts: Covariates | None) -> float:
+    """Return the size of a lattice step of the statistic: 1 without numeric covariates."""
+    return 1.0 if facts is None else facts.step
+
+
+def _squares(encoded: EncodedChoices, contrasts: ChoiceContrasts) -> IntArray:
+    """Return the sums over respondents of (2 a'T - high - low)^2, by contrast; sensitive."""
+    version = encoded._version
+    middle = (contrasts.high + contrasts.low).astype(np.float64)
+    total = np.zeros(len(contrasts.weights), dtype=np.int64)
+    for value in range(contrasts.weights.shape[1]):
+        # whole numbers below 2^53 are exact in floats, whose products are fast
+        weights = 2.0 * contrasts.weights[:, value].T
+        rows = np.flatnonzero(contrasts.kind[version] == value)
+        for block in batches(len(rows), weights.shape[1]):
+            here = rows[block]
+            sums = encoded._totals[here] @ weights - middle[version[here]]
+            total += (sums.astype(np.int64) ** 2).sum(axis=0)
+    return total
+
+
+def _explained(
+    equations: ScoreEquations, release: Release, contrasts: ChoiceContrasts
+) -> FloatArray:
+    """Return a lower estimate of the part of the sums that the released totals explain.
+
+    For each combination of covariate values it is the squared sum of 2 a'T - high - low over its
+    respondents, divided by their number. The noise of T is subtracted. With numeric covariates the
+    totals of single combinations are not known, and nothing is explained.
+    """
+    design = release.design
+    facts = design.covariates
+    explained = np.zeros(len(contrasts.weights))
+    if facts is not None and facts.bounds:
+        return explained
+    part = release.parts[NET]
+    step = design.step(NET, exact=False)
+    totals = part.step / step * part.values.reshape(-1, len(design.items))
+    variance = equations.by_item.variance / step**2
+    units = np.array(_offered(design).units)
+    middle = units[:, None] * (contrasts.high + contrasts.low)
+    cells = np.zeros(1, dtype=np.int64)
+    if facts is not None:
+        cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
+    for value, cell in enumerate(cells):
+        here = contrasts.kind == value
+        weights = 2.0 * contrasts.weights[:, value]
+        centred = weights - weights.mean(axis=1, keepdims=True)
+        square = (weights @ totals[cell] - middle[here].sum(axis=0)) ** 2
+        square -= variance * (centred**2).sum(axis=1)
+        explained += np.maximum(square, 0.0) / units[here].sum()
+    return explained
