@@ -15,7 +15,6 @@ replace all answers of one unit, and their sets stay.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -27,13 +26,19 @@ from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.util.arrays import IntArray, immutable
 
 Answer = Literal["best", "worst", "best-worst", "order"]
-Sets = tuple[tuple[int, ...], ...]
 
 _CUTS = 2**24
 """Numbers up to which maxima over sets of items are enumerated, in less than a second."""
 
-_UNSEEN = -(2**62)
-"""Squared length of the orders of a set that has not been reached yet."""
+
+def position_scores(answer: Answer, size: int) -> IntArray:
+    """Return the position scores of an answer to a set of `size` items, descending."""
+    if answer == "order":
+        return np.arange(size - 1, -size, -2)
+    scores = np.zeros(size, dtype=np.int64)
+    scores[0] = answer != "worst"
+    scores[-1] -= answer in ("worst", "best-worst")
+    return scores
 
 
 @immutable
@@ -57,23 +62,10 @@ class Offered:
     """
 
     answer: Answer
-    sets: Sets
-    versions: Sets
+    sets: tuple[tuple[int, ...], ...]
+    versions: tuple[tuple[int, ...], ...]
     units: tuple[int, ...]
     patterns: tuple[int, ...]
-
-
-def position_scores(answer: Answer, size: int) -> IntArray:
-    """Return the scores of the positions of a task's items, from the best to the worst.
-
-    The array has one integer for each of the `size` items of the set.
-    """
-    if answer == "order":
-        return np.arange(size - 1, -size, -2)
-    scores = np.zeros(size, dtype=np.int64)
-    scores[0] += answer != "worst"
-    scores[-1] -= answer != "best"
-    return scores
 
 
 def split_changes(answer: Answer, size: int) -> IntArray:
@@ -98,8 +90,6 @@ class OfferedSensitivity(UnitSensitivity):
 
     Parameters
     ----------
-    answer : {"best", "worst", "best-worst", "order"}
-        How each task is answered.
     half : int
         The largest change of the sum of T over a set of items, or an upper bound.
     single : int
@@ -147,7 +137,6 @@ class OfferedSensitivity(UnitSensitivity):
     Edmonds (1970), Submodular functions, matroids, and certain polyhedra.
     """
 
-    answer: Answer
     half: int
     single: int
     square: int
@@ -196,16 +185,14 @@ class OfferedSensitivity(UnitSensitivity):
 
     @property
     def longest(self) -> int:
-        """Largest |T|^2 of one unit, or an upper bound.
+        """Upper bound of the largest |T|^2 of one unit: |T|^2 is at most max |T_i| |T|_1.
 
-        The scores of best-worst answers and of orders are symmetric, so reversing all answers of a
-        unit changes the sign of its T and adds -2 T. The square of the change is 4 |T|^2. For
-        "best" all entries of T are at least 0, add up to the number of tasks, and are at most
-        `single`. So |T|^2 is at most the product of these two. The same holds for "worst" and -T.
+        For "best" every entry of T is at least 0 and at most `single`, and they add up to the
+        number of tasks. The same holds for "worst" and -T. The scores of "best-worst" and "order"
+        are symmetric, so reversing all answers of a unit changes its T by -2 T. So max |T_i| is at
+        most `single` / 2, and |T|_1 is at most `half`.
         """
-        if self.answer in ("best", "worst"):
-            return self.rows * self.single
-        return self.square // 4
+        return self.single * max(self.rows, self.half)
 
 
 @lru_cache(maxsize=32)
@@ -239,26 +226,21 @@ def offered_sensitivity(items: int, offered: Offered) -> OfferedSensitivity:
     maximum of F. This is the maximum of f if some A splits every set of a "best", "worst" or
     "best-worst" questionnaire. Such an A exists if the sum of 2^(1 - s) over the tasks is below 1,
     because a random A leaves a set of s items whole with probability 2^(1 - s). f(A) is also at
-    most |A| times the maximum f of a single item, because f is submodular, and at most the sum
-    over tasks of the largest F(a) with a <= |A|. For each size of at most m / 2 (complements have
-    the same f), the smaller of the two is divided by |A| (m - |A|).
-
-    A second bound on `net_permutohedra` is the largest weight of a pair of items. The weight is the
-    sum over the tasks that show both items of F(1) / (s - 1). F(a) is at most
-    a (s - a) F(1) / (s - 1): with equality for "order", and for all other answers because
-    a (s - a) >= s - 1 for 0 < a < s. So f(A) is at most the sum of the weights of the
-    |A| (m - |A|) pairs with one item in A. This bound is attained if all pairs have the same
-    weight. The smaller bound is used.
+    most the sum over tasks of the largest F(a) with a <= |A|. It is at most the sum of f over the
+    single items of A, because f is submodular, so at most the sum of the |A| largest of these. For
+    each size of at most m / 2 (complements have the same f), the smaller of the two sums is divided
+    by |A| (m - |A|). For a single task the largest ratio is that of one item, so the multiple is
+    exact. The squared length is at most twice the product of the bounds of |x_i| and f(A).
     """
     plans = {_renumbered([offered.sets[k] for k in version]) for version in offered.versions}
-    room = _CUTS // len(plans)
-    parts = [_sensitivity(items, offered.answer, plan, room) for plan in plans if plan]
+    parts = [
+        _sensitivity(items, offered.answer, plan, _CUTS // len(plans)) for plan in plans if plan
+    ]
     return OfferedSensitivity(
         items,
         max(part.rows for part in parts),
         False,
         "outcome",
-        offered.answer,
         max(part.half for part in parts),
         max(part.single for part in parts),
         max(part.square for part in parts),
@@ -266,83 +248,58 @@ def offered_sensitivity(items: int, offered: Offered) -> OfferedSensitivity:
     )
 
 
-def _renumbered(sets: Iterable[tuple[int, ...]]) -> Sets:
+def _renumbered(sets: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     """Return the sets in ascending order, with the items that they show numbered from 0."""
-    shown = list(sets)
-    places = {item: place for place, item in enumerate(sorted(set().union(*shown)))}
-    return tuple(sorted(tuple(places[item] for item in task) for task in shown))
+    places = {item: place for place, item in enumerate(sorted(set().union(*sets)))}
+    return tuple(sorted(tuple(places[item] for item in task) for task in sets))
 
 
-def _sensitivity(items: int, answer: Answer, plan: Sets, room: int) -> OfferedSensitivity:
+def _sensitivity(
+    items: int, answer: Answer, plan: tuple[tuple[int, ...], ...], room: int
+) -> OfferedSensitivity:
     """Return the sensitivities of one questionnaire, whose items are numbered from 0.
 
     They are exact if at most `room` numbers are enumerated. In all other cases they are bounds.
     """
-    shown = 1 + max(max(task) for task in plan)
     changes = [split_changes(answer, len(task)) for task in plan]
-    alone = np.zeros(shown, dtype=np.int64)
-    for task, change in zip(plan, changes, strict=True):
-        alone[list(task)] += change[1]
-    single = int(alone.max())
+    shown = 1 + max(max(task) for task in plan)
+    shows = np.array([[item in task for item in range(shown)] for task in plan], dtype=np.int64)
+    # f of the single items, descending
+    alone = np.sort(np.array([change[1] for change in changes]) @ shows)[::-1]
     if 2**shown * (shown + len(plan)) <= room:
-        sizes = _subset_sizes(shown)
-        sums = _subset_changes(plan, changes, sizes)
-        most = [int(sums[sizes == a].max()) for a in range(shown // 2 + 1)]
+        sums, sizes = _enumerated(shows, changes)
+        most = [int(sums[sizes == a].max()) for a in range(1, shown // 2 + 1)]
         half = max(most)
         square = _longest_vertex(sums, sizes)
     else:
         most = [
-            min(a * single, sum(int(change[: a + 1].max()) for change in changes))
-            for a in range(items // 2 + 1)
+            min(int(alone[:a].sum()), sum(int(change[: a + 1].max()) for change in changes))
+            for a in range(1, items // 2 + 1)
         ]
         half = sum(int(change.max()) for change in changes)
-        square = 2 * single * half
-    ratios = [Fraction(most[a], a * (items - a)) for a in range(1, len(most))]
-    body = min(max(ratios), _pair_weight(plan, changes, items))
-    return OfferedSensitivity(
-        items, len(plan), False, "outcome", answer, half, single, square, body
-    )
+        square = 2 * int(alone[0]) * half
+    body = max(Fraction(value, a * (items - a)) for a, value in enumerate(most, 1))
+    return OfferedSensitivity(items, len(plan), False, "outcome", half, int(alone[0]), square, body)
 
 
-def _subset_sizes(items: int) -> IntArray:
-    """Return the number of items of each subset, an array of 2^items entries.
-
-    Subset number k contains item i if bit i of k is 1.
-    """
-    sizes = np.zeros(1, dtype=np.int64)
-    for _ in range(items):
-        sizes = np.concatenate((sizes, sizes + 1))
-    return sizes
-
-
-def _subset_changes(plan: Sets, changes: list[IntArray], sizes: IntArray) -> IntArray:
-    """Return f of each subset: complements have the same f, so half of them are computed."""
-    subsets = np.arange(len(sizes) // 2)
-    sums = np.zeros(len(subsets), dtype=np.int64)
-    for task, change in zip(plan, changes, strict=True):
-        sums += change[sizes[subsets & sum(1 << item for item in task)]]
-    return np.concatenate((sums, sums[::-1]))
+def _enumerated(shows: IntArray, changes: list[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return f of all subsets and their sizes; subset k contains item i if bit i of k is 1."""
+    powers = 1 << np.arange(shows.shape[1])
+    subsets = np.arange(2 ** len(powers))
+    sizes = sum((subsets & power > 0 for power in powers), start=np.zeros_like(subsets))
+    sums = np.zeros_like(subsets)
+    for task, change in zip(shows @ powers, changes, strict=True):
+        sums += change[sizes[subsets & task]]
+    return sums, sizes
 
 
 def _longest_vertex(sums: IntArray, sizes: IntArray) -> int:
     """Return the largest squared length of a vertex of the base polytope of f."""
-    items = int(sizes[-1])
-    squares = np.full(len(sums), _UNSEEN)
-    squares[0] = 0
-    for size in range(1, items + 1):
-        subsets = np.flatnonzero(sizes == size)
-        # with one item less, or with one more, which has not been reached yet
-        others = subsets[:, None] ^ (1 << np.arange(items))
-        steps = sums[subsets][:, None] - sums[others]
-        squares[subsets] = (squares[others] + steps**2).max(axis=1)
+    squares = np.zeros_like(sums)
+    for size in range(1, sizes[-1] + 1):
+        subsets = np.flatnonzero(sizes == size)[:, None]
+        # without one item; an item that is not in the subset adds the value 0
+        smaller = subsets & ~(1 << np.arange(sizes[-1]))
+        steps = sums[subsets] - sums[smaller]
+        squares[subsets[:, 0]] = (squares[smaller] + steps**2).max(axis=1)
     return int(squares[-1])
-
-
-def _pair_weight(plan: Sets, changes: list[IntArray], items: int) -> Fraction:
-    """Return the largest weight of a pair of items."""
-    scale = math.lcm(*(len(task) - 1 for task in plan))
-    weights = np.zeros((items, items), dtype=np.int64)
-    for task, change in zip(plan, changes, strict=True):
-        weights[np.ix_(task, task)] += scale // (len(task) - 1) * int(change[1])
-    np.fill_diagonal(weights, 0)
-    return Fraction(int(weights.max()), scale)
