@@ -14,8 +14,10 @@ replace all answers of one unit, and their sets stay.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
@@ -25,6 +27,9 @@ from privrank.privacy.sensitivity import UnitSensitivity
 from privrank.util.arrays import IntArray, immutable
 
 Answer = Literal["best", "worst", "best-worst", "order"]
+
+_CUTS = 2**24
+"""Numbers up to which maxima over sets of items are enumerated, in less than a second."""
 
 
 def position_scores(answer: Answer, size: int) -> IntArray:
@@ -122,5 +127,238 @@ def offered_edges(offered: Offered, items: int) -> Edges:
     return Edges(first[order], second[order], count[order], groups)
 
 
-def offered_sensitivity(items: int, offered: Offered) -> UnitSensitivity:
-    raise NotImplementedError
+def split_changes(answer: Answer, size: int) -> IntArray:
+    """Return the largest change of the total score of a of a task's items, for a = 0 to `size`.
+
+    It is the sum of the a largest position scores minus the sum of the a smallest. For 0 < a < s it
+    is 1 for "best" and "worst", 2 for "best-worst" and 2 a (s - a) for "order". It is 0 for a = 0
+    and a = s.
+    """
+    scores = position_scores(answer, size)
+    return np.append(0, np.cumsum(scores - scores[::-1]))
+
+
+@immutable
+@dataclass(frozen=True, slots=True)
+class OfferedSensitivity(UnitSensitivity):
+    """Sensitivities of the item vector T of answers to publicly offered sets.
+
+    `rows` is the largest number of tasks of a unit. Properties of :class:`UnitSensitivity` that are
+    not overridden here are for statistics of pairs, such as win matrices, ties and gradients. They
+    do not apply to offered sets.
+
+    Parameters
+    ----------
+    half : int
+        The largest change of the sum of T over a set of items, or an upper bound.
+    single : int
+        The largest change of one item.
+    square : int
+        The largest squared length of a change, or an upper bound.
+    body : Fraction
+        The smallest multiple of the permutohedron that contains all changes, or an upper bound.
+
+    Notes
+    -----
+    **Privacy.** A unit is all tasks of one respondent, or one task if a row is a unit. The sets of
+    its tasks are public, and neighbours replace all its answers. An answer to a task with the set S
+    is an assignment of the position scores g to the items of S. Let F(a) be the sum of the a
+    largest scores minus the sum of the a smallest (:func:`split_changes`), and f(A) the sum of
+    F(number of items of A in S) over the tasks of a unit. Let x be a change of T.
+
+    *Sums.* In one task the sum over a items of S is at most the sum of the a largest scores, and at
+    least the sum of the a smallest. So the sum of x over any set A of items, x(A), is at most f(A).
+    This bound is attained for every A: the tasks are answered independently of each other, so in
+    each of them the items of A can be first in one answer and last in the other. The sum over all
+    items is constant, so x sums to 0. F(a) = F(s - a), because the sum of the a largest scores and
+    the s - a smallest is constant. So f has the same value for a set and its complement.
+
+    *Body.* F is concave, because its increments are the scores minus the scores in reverse order,
+    which do not increase. So f is submodular, and the points x that sum to 0 and have x(A) <= f(A)
+    for all A are its base polytope. For each order of the items this polytope has a vertex, which
+    gives an item the increase of f when the item joins the items before it (Edmonds 1970). A
+    vertex is the change between two answers: each task is answered by the order in one of them, and
+    by its reverse in the other. The first items of the order then have the sum f. So the convex
+    hull of all changes is the base polytope.
+
+    *Versions.* The questionnaire of a unit is public, and neighbours keep it. The noise must
+    protect every unit, so each bound is the maximum over the distinct questionnaires.
+
+    *Groups.* Public covariates are part of the design: a unit remains in its group, and its
+    neighbour changes the vector of this group alone. So the vectors of all groups together spend as
+    much as one vector.
+
+    Tests compare all properties with all neighbours of small plans:
+    ``tests/privacy/test_offered.py``.
+
+    References
+    ----------
+    Edmonds (1970), Submodular functions, matroids, and certain polyhedra.
+    """
+
+    half: int
+    single: int
+    square: int
+    body: Fraction
+
+    @property
+    def net_l1(self) -> int:
+        """l1 sensitivity of T: twice the maximum of f.
+
+        |x|_1 = x(A) - x(B), where A are the items with positive x and B all others. Because x sums
+        to 0, this is 2 x(A), at most 2 f(A). Every A attains 2 f(A), as the proof above shows, so
+        the l1 sensitivity is exactly 2 max f(A). It is even.
+        """
+        return 2 * self.half
+
+    @property
+    def net_linf(self) -> int:
+        """Largest change of one item, rounded up to an even number.
+
+        The largest change is the maximum of f over single items: |x_i| <= f({i}), which is
+        attained. :func:`privrank.privacy.sensitivity.net_noise` requires an even number. Only
+        "best" and "worst" have odd changes.
+        """
+        return self.single + self.single % 2
+
+    @property
+    def net_l2(self) -> float:
+        """l2 sensitivity of T.
+
+        The squared length is convex, so it is largest at a vertex of the base polytope, which is a
+        change. If this maximum is not enumerated, the bound |x|_2^2 <= max |x_i| |x|_1 replaces it.
+        """
+        return math.sqrt(self.square)
+
+    @property
+    def net_permutohedra(self) -> Fraction:
+        """Multiple of the permutohedron K that contains all changes of T.
+
+        K contains the points with total 0 whose sum over any set A of items is at most
+        |A| (m - |A|). So a body that contains all changes is lambda K with lambda the maximum of
+        f(A) / (|A| (m - |A|)), and no smaller multiple does, because f(A) is attained. Single items
+        are not enough: their ratios are f({i}) / (m - 1). Two items that are never shown together
+        have f equal to the sum of both, but |A| (m - |A|) = 2 (m - 2) is less than 2 (m - 1).
+        """
+        return self.body
+
+    @property
+    def longest(self) -> int:
+        """Upper bound of the largest |T|^2 of one unit: |T|^2 is at most max |T_i| |T|_1.
+
+        For "best" every entry of T is at least 0 and at most `single`, and they add up to the
+        number of tasks. The same holds for "worst" and -T. The scores of "best-worst" and "order"
+        are symmetric, so reversing all answers of a unit changes its T by -2 T. So max |T_i| is at
+        most `single` / 2, and |T|_1 is at most `half`.
+        """
+        return self.single * max(self.rows, self.half)
+
+
+@lru_cache(maxsize=32)
+def offered_sensitivity(items: int, offered: Offered) -> OfferedSensitivity:
+    """Return the sensitivities of the item vector of offered sets.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m, at least 2.
+    offered : Offered
+        The offered sets. At least one unit has a task, and every set has at least two items.
+
+    Notes
+    -----
+    **Privacy.** :class:`OfferedSensitivity` has the proofs for one questionnaire, and the
+    sensitivity is the maximum over questionnaires. Questionnaires that differ only in the names of
+    their items have the same sensitivity, which is computed once.
+
+    *Enumeration.* Suppose that a questionnaire shows k items and has c tasks. The maxima are exact
+    if 2^k (k + c), times the number of questionnaires, is at most 2^24. Only sets B of shown items
+    are needed. Let A be any set with the shown items B, and C the shown items that are not in A.
+    Then f(A) = f(B) = f(C), |A| >= |B| and m - |A| >= |C|. The function a (m - a) is concave, so
+    its minimum over |B| <= a <= m - |C| is |B| (m - |B|) or |C| (m - |C|), the values of B and C.
+
+    The longest vertex is computed by dynamic programming. The largest squared length of the orders
+    of B is the maximum over the last item i of the largest one of B without i, plus
+    (f(B) - f(B without i))^2.
+
+    *Bounds.* All other questionnaires have upper bounds. f(A) is at most the sum over tasks of the
+    maximum of F. This is the maximum of f if some A splits every set of a "best", "worst" or
+    "best-worst" questionnaire. Such an A exists if the sum of 2^(1 - s) over the tasks is below 1,
+    because a random A leaves a set of s items whole with probability 2^(1 - s). f(A) is also at
+    most the sum over tasks of the largest F(a) with a <= |A|. It is at most the sum of f over the
+    single items of A, because f is submodular, so at most the sum of the |A| largest of these. For
+    each size of at most m / 2 (complements have the same f), the smaller of the two sums is divided
+    by |A| (m - |A|). For a single task the largest ratio is that of one item, so the multiple is
+    exact. The squared length is at most twice the product of the bounds of |x_i| and f(A).
+    """
+    plans = {_renumbered([offered.sets[k] for k in version]) for version in offered.versions}
+    parts = [
+        _sensitivity(items, offered.answer, plan, _CUTS // len(plans)) for plan in plans if plan
+    ]
+    return OfferedSensitivity(
+        items,
+        max(part.rows for part in parts),
+        False,
+        "outcome",
+        max(part.half for part in parts),
+        max(part.single for part in parts),
+        max(part.square for part in parts),
+        max(part.body for part in parts),
+    )
+
+
+def _renumbered(sets: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Return the sets in ascending order, with the items that they show numbered from 0."""
+    places = {item: place for place, item in enumerate(sorted(set().union(*sets)))}
+    return tuple(sorted(tuple(places[item] for item in task) for task in sets))
+
+
+def _sensitivity(
+    items: int, answer: Answer, plan: tuple[tuple[int, ...], ...], room: int
+) -> OfferedSensitivity:
+    """Return the sensitivities of one questionnaire, whose items are numbered from 0.
+
+    They are exact if at most `room` numbers are enumerated. In all other cases they are bounds.
+    """
+    changes = [split_changes(answer, len(task)) for task in plan]
+    shown = 1 + max(max(task) for task in plan)
+    shows = np.array([[item in task for item in range(shown)] for task in plan], dtype=np.int64)
+    # f of the single items, descending
+    alone = np.sort(np.array([change[1] for change in changes]) @ shows)[::-1]
+    if 2**shown * (shown + len(plan)) <= room:
+        sums, sizes = _enumerated(shows, changes)
+        most = [int(sums[sizes == a].max()) for a in range(1, shown // 2 + 1)]
+        half = max(most)
+        square = _longest_vertex(sums, sizes)
+    else:
+        most = [
+            min(int(alone[:a].sum()), sum(int(change[: a + 1].max()) for change in changes))
+            for a in range(1, items // 2 + 1)
+        ]
+        half = sum(int(change.max()) for change in changes)
+        square = 2 * int(alone[0]) * half
+    body = max(Fraction(value, a * (items - a)) for a, value in enumerate(most, 1))
+    return OfferedSensitivity(items, len(plan), False, "outcome", half, int(alone[0]), square, body)
+
+
+def _enumerated(shows: IntArray, changes: list[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return f of all subsets and their sizes; subset k contains item i if bit i of k is 1."""
+    powers = 1 << np.arange(shows.shape[1])
+    subsets = np.arange(2 ** len(powers))
+    sizes = sum((subsets & power > 0 for power in powers), start=np.zeros_like(subsets))
+    sums = np.zeros_like(subsets)
+    for task, change in zip(shows @ powers, changes, strict=True):
+        sums += change[sizes[subsets & task]]
+    return sums, sizes
+
+
+def _longest_vertex(sums: IntArray, sizes: IntArray) -> int:
+    """Return the largest squared length of a vertex of the base polytope of f."""
+    squares = np.zeros_like(sums)
+    for size in range(1, sizes[-1] + 1):
+        subsets = np.flatnonzero(sizes == size)[:, None]
+        # without one item; an item that is not in the subset adds the value 0
+        smaller = subsets & ~(1 << np.arange(sizes[-1]))
+        steps = sums[subsets] - sums[smaller]
+        squares[subsets[:, 0]] = (squares[smaller] + steps**2).max(axis=1)
+    return int(squares[-1])
