@@ -28,6 +28,11 @@ information is a sum over pairs of answers. Each pair contributes the product of
 probabilities times the squared difference of the exponents. Each pair of items therefore has three
 edges, at t = d (win or loss), d/2 - lambda (win or tie) and d/2 + lambda (tie or loss). The
 products of probabilities are their curvatures.
+
+**Sets.** Losses of choices from sets are represented by an edge for each pair of items of a set
+(:mod:`privrank.bradley_terry.choices`). The slope and the curvature of an edge then depend on all
+edges of its set. Only their sums over a set, the gradient and the Hessian, are derivatives of the
+loss, and the curvature of a single edge can be negative.
 """
 
 from __future__ import annotations
@@ -150,6 +155,16 @@ class ScoreFunction:
         return _most(self.link) if self.likelihood else 0.5
 
     @property
+    def bound(self) -> FloatArray | float:
+        """Upper bound of the absolute mean score of a comparison."""
+        return max(1.0, self.link.exact.steepest) if self.likelihood else 1.0
+
+    @property
+    def accuracy(self) -> float:
+        """Largest error of a computed `mean`, in unit roundoffs of `bound`."""
+        return self.link.exact.accuracy + 8.0 * self.ties
+
+    @property
     def spread(self) -> float:
         """Standard deviation of worths for planning; probabilities then vary as for the logit."""
         return 0.25 / float(self.link.density(0.0))
@@ -223,7 +238,7 @@ class EdgeLoss:
     slope, curvature : callable
         Its first and second derivative by each difference.
     size : ndarray, shape (edges,)
-        Upper bounds of the slopes.
+        Upper bounds of the absolute slopes.
     accuracy : float
         Largest error of a computed slope, in unit roundoffs of its bound.
     far : float
@@ -241,15 +256,13 @@ class EdgeLoss:
     @classmethod
     def matching(cls, score: ScoreFunction, count: FloatArray | IntArray) -> EdgeLoss:
         """Return the loss whose slopes are the mean scores of `count` comparisons."""
-        exact = score.link.exact
-        most = max(1.0, exact.steepest) if score.likelihood else 1.0
         return cls(
             lambda t: float(count @ score.integral(t)),
             lambda t: np.asarray(count * score.mean(t)),
             lambda t: np.asarray(count * score.curvature(t)),
-            np.asarray(most * count, dtype=np.float64),
-            exact.accuracy + 8.0 * score.ties,
-            exact.far,
+            np.asarray(score.bound * count, dtype=np.float64),
+            score.accuracy,
+            score.link.exact.far,
         )
 
     @classmethod
@@ -374,7 +387,8 @@ class Objective:
         off = (terms + self.loss.accuracy + 3.0) * (size + np.abs(self.target))
         if linear.pairs is None:
             behind = abs(linear.matrix) @ np.abs(b)
-            off += linear.size * linear.sizes(self.loss.curvature(linear.predict(b)) * behind)
+            curvature = np.abs(self.loss.curvature(linear.predict(b)))
+            off += linear.size * linear.sizes(curvature * behind)
         return float(UNIT_ROUNDOFF * np.linalg.norm(off))
 
     def step(self, b: FloatArray, slope: FloatArray, accuracy: float) -> FloatArray | None:

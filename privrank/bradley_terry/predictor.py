@@ -58,7 +58,8 @@ class LinearPredictor:
         Number of worths, which are the first coefficients. They sum to zero, because a constant has
         no meaning. 0 with covariates, whose item basis is centred.
     pairs : PairCounts or None
-        The edges, if each edge is the difference of the worths of two items.
+        The edges, if each edge is the difference of the worths of two items. Several edges may have
+        the same pair.
     worths : LinearPredictor or None
         The linear predictor without ties, if ties have a parameter.
     """
@@ -111,6 +112,22 @@ class LinearPredictor:
         items, starts = np.unique(self.pairs.first, return_index=True)
         return readonly_copy(items, np.int64), readonly_copy(starts, np.int64)
 
+    @cached_property
+    def _repeated(self) -> tuple[IntArray, IntArray, IntArray] | None:
+        """Return the distinct pairs, the edges ordered by pair, and where each pair begins.
+
+        Pairs are numbers: the first item times the number of items, plus the second item. None if
+        no two edges have the same pair.
+        """
+        assert self.pairs is not None
+        cells = self.pairs.first * self.items + self.pairs.second
+        # ascending pairs, the usual case, need no sorting
+        if (np.diff(cells) > 0).all():
+            return None
+        order = np.argsort(cells, kind="stable")
+        distinct, starts = np.unique(cells[order], return_index=True)
+        return None if len(distinct) == len(cells) else (distinct, order, starts)
+
     def _summed(self, edges: FloatArray, pairs: PairCounts, sign: float) -> FloatArray:
         """Return sums of the edges' numbers by first item, and `sign` times by second item."""
         up = np.zeros(self.items)
@@ -139,6 +156,10 @@ class LinearPredictor:
         # without covariates this is the Laplacian of the graph of comparisons
         first = self.pairs.first
         second = self.pairs.second
+        if self._repeated is not None:
+            distinct, order, starts = self._repeated
+            weights = np.add.reduceat(weights.take(order, -1), starts, axis=-1)
+            first, second = np.divmod(distinct, self.items)
         items = np.arange(self.items)
         laplacian = np.zeros((*weights.shape[:-1], self.items, self.items))
         laplacian[..., first, second] = laplacian[..., second, first] = -weights

@@ -237,7 +237,8 @@ class PairCounts:
     first, second : ndarray of int64, shape (edges,)
         Positions of the two items in the item list, ``first < second``, sorted.
     count : ndarray of float64, shape (edges,)
-        Comparisons of that pair; pairs never met may be left out.
+        Comparisons of that pair; pairs never met may be left out. Edges of choices from sets can
+        have the same pair, whose comparisons are then their sum.
     origin : {"observed", "declared", "equal", "proportional", "unknown", "released"}
         Where the numbers come from: counted under a public design, declared by the user, assumed
         equal, or released with noise. Proportional ones follow from the released counts of items,
@@ -271,9 +272,9 @@ class PairCounts:
 
     def table(self, items: int) -> FloatArray:
         """Comparisons of each two items, shape (items, items)."""
-        table = np.zeros((items, items))
-        table[self.first, self.second] = table[self.second, self.first] = self.count
-        return table
+        cells = self.first * items + self.second
+        upper = np.bincount(cells, self.count, items * items).reshape(items, items)
+        return np.asarray(upper + upper.T)
 
 
 @immutable
