@@ -50,7 +50,8 @@ import numpy as np
 
 from privrank.bradley_terry.fit import LOGIT_MEAN_CURVATURE, ScoreFunction
 from privrank.distributions.links import LOGIT, Link
-from privrank.privacy.offered import Answer
+from privrank.privacy.offered import Answer, offered_edges
+from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, IntArray, immutable, own_arrays, readonly
 
 _LARGEST = 700.0
@@ -295,3 +296,32 @@ def _of_orders(t: FloatArray) -> FloatArray:
         # k is one of the other items
         variance += np.where((first == k) | (second == k), 0.0, 2.0 * ahead * cycle)
     return np.asarray(variance)
+
+
+def score_function(design: Design, link: Link) -> ScoreFunction:
+    """Return how the scores of a survey depend on its worths."""
+    if design.offered is None:
+        return ScoreFunction(link, ties=design.davidson)
+    groups = offered_edges(design.offered, len(design.items)).groups
+    return ChoiceScore(link=link, answer=design.offered.answer, groups=groups)
+
+
+def chance_scores(design: Design) -> FloatArray | float:
+    """Return the released totals of choices at equal worths, shape (rows, m); 0 for comparisons.
+
+    Each of the s items of a set is the best, or the worst, with probability 1 / s. Best minus
+    worst and orders have no part of this kind.
+    """
+    offered = design.offered
+    if offered is None or offered.answer not in ("best", "worst"):
+        return 0.0
+    edges = offered_edges(offered, len(design.items))
+    facts = design.covariates
+    size = len(design.items) * (1 if facts is None else facts.patterns)
+    # an item of a set of s items is in s - 1 of its edges
+    share = np.empty(len(edges.count))
+    for group in edges.groups:
+        share[group] = edges.count[group] / (_size(group) * (_size(group) - 1.0))
+    chance = np.bincount(edges.first, share, size) + np.bincount(edges.second, share, size)
+    chance = (chance if offered.answer == "best" else -chance).reshape(-1, len(design.items))
+    return chance if facts is None else np.asarray(facts.step * facts.basis.T @ chance)

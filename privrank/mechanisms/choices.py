@@ -20,7 +20,7 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import ScoreEquations, score_equations
 from privrank.bradley_terry.estimate import estimate, response
-from privrank.encode.choices import EncodedChoices
+from privrank.encode.encoded import EncodedChoices
 from privrank.privacy.offered import Offered, position_scores
 from privrank.release.names import CEILING, LARGEST, NET
 from privrank.release.release import Release
@@ -92,7 +92,7 @@ def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
     if facts is not None:
         kind = facts.kinds[np.array(offered.patterns)]
     tasks = [len(version) for version in offered.versions]
-    place = np.concatenate([np.array(version) for version in offered.versions])
+    place = np.array([k for version in offered.versions for k in version], dtype=np.int64)
     shown = csr_array(
         (np.ones(len(place), dtype=np.int64), place, np.append(0, np.cumsum(tasks))),
         shape=(versions, len(offered.sets)),
@@ -131,10 +131,8 @@ def largest_choice_effect(
     what is released already and from public facts. A respondent's weighted sum x = a_p'T lies
     between low and high, the public ends for v, and adds (2 x - high - low)^2 to Q_p. This is at
     least 0 and at most (high - low)^2, so Q_p moves by at most the largest (high - low)^2 over the
-    questionnaires, `farthest`^2. Each questionnaire has answers that attain both ends. The sum of
-    high and low is public, and no other centre has a smaller sensitivity over all answers. The
-    rest is as in :func:`privrank.mechanisms.tallies.largest_design_effect`:
-    Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0, with scale_p at least `farthest`^2, has
+    questionnaires, `farthest`^2. The rest is as in
+    :func:`privrank.mechanisms.tallies.largest_design_effect`: Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0, with scale_p at least `farthest`^2, has
     sensitivity STEPS, whatever was released before.
 
     **Statistic.** The design effect of a contrast is the variance of the sum over respondents,

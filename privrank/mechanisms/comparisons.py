@@ -27,8 +27,7 @@ from privrank.bradley_terry.fit import (
 from privrank.bradley_terry.paircounts import halves
 from privrank.bradley_terry.predictor import item_contrasts
 from privrank.distributions.links import Link
-from privrank.encode.choices import EncodedChoices
-from privrank.encode.encoded import Encoded
+from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.mechanisms.choices import CHOICES, largest_choice_effect
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.mechanisms.tallies import (
@@ -201,8 +200,8 @@ def _dependence(
     public facts, and the statistics have their sensitivity whatever these are
     (:func:`privrank.mechanisms.tallies.largest_design_effect`,
     :func:`privrank.mechanisms.tallies.pair_moments`,
-    :func:`privrank.mechanisms.choices.largest_choice_effect`). Their noise and share of epsilon were
-    planned, so both stages compose.
+    :func:`privrank.mechanisms.choices.largest_choice_effect`). Their noise and share of epsilon
+    were planned, so both stages compose.
     """
     if isinstance(encoded, EncodedChoices):
         return largest_choice_effect(encoded, release)
