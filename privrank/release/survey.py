@@ -30,6 +30,7 @@ import numpy as np
 from privrank.privacy.accounting import Unit
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.privacy.offered import Offered
 from privrank.privacy.sensitivity import (
     Adjacency,
     NoiseName,
@@ -304,6 +305,8 @@ class Design:
         The linear predictor, where the model has covariates.
     excess : {"refuse", "sample"}
         Whether respondents keep the bounds by themselves, or a secret draw of their rows does.
+    offered : Offered or None
+        The sets that were offered, if rows are choices from sets.
 
     Examples
     --------
@@ -327,6 +330,7 @@ class Design:
     pairs: PairCounts | None
     covariates: Covariates | None = None
     excess: Excess = "refuse"
+    offered: Offered | None = None
 
     @property
     def davidson(self) -> bool:
