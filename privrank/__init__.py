@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privrank.distributions.mallows import Mallows as Mallows
     from privrank.distributions.mallows import tolerance_to_phi as tolerance_to_phi
     from privrank.distributions.simulate import PlackettLuce as PlackettLuce
+    from privrank.encode.choiceforms import as_choices as as_choices
     from privrank.encode.comparisonforms import as_comparisons as as_comparisons
     from privrank.encode.rankingforms import as_rankings as as_rankings
     from privrank.encode.rankingforms import read_preflib as read_preflib
@@ -68,6 +69,7 @@ _HOME = {
     "Release": "privrank.release.release",
     "TopKResult": "privrank.results.topk",
     "UniformityTest": "privrank.uniformity",
+    "as_choices": "privrank.encode.choiceforms",
     "as_comparisons": "privrank.encode.comparisonforms",
     "contribution_tradeoff": "privrank.power.contributions",
     "as_rankings": "privrank.encode.rankingforms",

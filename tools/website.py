@@ -226,7 +226,7 @@ TASKS = {
     + ["kendall_distance"],
     "Tests": ["UniformityTest", "IdentityTest", "RankTestResult"]
     + ["ClosenessTest", "ClosenessResult"],
-    "Data": ["as_comparisons", "as_rankings", "read_preflib", "datasets"],
+    "Data": ["as_comparisons", "as_rankings", "as_choices", "read_preflib", "datasets"],
     "Privacy budget": ["Budget", "BudgetExceeded"],
     "Reports, archives and pooling": ["report", "summary_col", "from_json", "Release", "pool"]
     + ["PooledResult"],

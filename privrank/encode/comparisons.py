@@ -188,7 +188,7 @@ def encode_comparisons(
     # checks of column names and types come first: they read no cell
     frame, view = open_comparisons(frame, columns, () if predictor is None else predictor.columns)
     check_fixed(frame, view, kind, columns, predictor)
-    _check_numeric(view, columns.outcome, predictor)
+    check_numeric_columns(view, columns.outcome, predictor)
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
@@ -302,7 +302,7 @@ def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     columns = rules.columns
     predictor = rules.predictor
     items = len(rules.labels)
-    _check_numeric(view, columns.outcome, predictor)
+    check_numeric_columns(view, columns.outcome, predictor)
     # from here on, identical rows are one entry with a count
     keys, size, first, second = _read(view, rules)
     answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), rules.ties)
@@ -393,7 +393,9 @@ def _known(design: object, columns: ComparisonColumns) -> bool:
     return design == "public" and not columns.decided
 
 
-def _check_numeric(view: frames.Frame, outcome: str | None, predictor: Predictor | None) -> None:
+def check_numeric_columns(
+    view: frames.Frame, outcome: str | None, predictor: Predictor | None
+) -> None:
     """Refuse an outcome or a covariate with bounds if its type is not numeric."""
     bounds = () if predictor is None else predictor.covariates.bounds
     if (text := frames.check_numeric(view, [name for name, *_ in bounds])) is not None:

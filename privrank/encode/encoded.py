@@ -9,9 +9,10 @@ All encoders take the following steps in this order:
 3. Cells are replaced by their positions among the declared values (:func:`declared_codes`).
 4. Rows are counted by unit, and bounded (:func:`units_of`).
 
-:mod:`~privrank.encode.comparisons`, :mod:`~privrank.encode.samples` and
-:mod:`~privrank.encode.groups` define the columns and make the checks specific to their data. The
-frame itself is not kept. Encoded data print only their shape and cannot be pickled or copied.
+:mod:`~privrank.encode.comparisons`, :mod:`~privrank.encode.choices`,
+:mod:`~privrank.encode.samples` and :mod:`~privrank.encode.groups` define the columns and make the
+checks specific to their data. The frame itself is not kept. Encoded data print only their shape and
+cannot be pickled or copied.
 """
 
 from __future__ import annotations
@@ -288,6 +289,32 @@ class EncodedGroups:
             f"<Encoded {self.sample.kind}: {len(self.sample.items)} items, "
             f"{len(self.sample.groups)} groups>"
         )
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class EncodedChoices:
+    """Sensitive totals of choices from offered sets, and the public facts about them.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts, with the offered sets.
+    _totals : ndarray of int64, shape (units, m)
+        Item vector of each respondent: the position scores of all answers, added up by item. If
+        each row is a unit, shape (versions, m): sums over the rows of each questionnaire.
+    _version : ndarray of int64
+        The questionnaire of each row of `_totals`, as a position in ``design.offered.versions``.
+    """
+
+    design: Design
+    _totals: IntArray
+    _version: IntArray
+
+    def __repr__(self) -> str:
+        """Return a string that shows only the shape."""
+        return f"<Encoded choices: {len(self.design.items)} items, {self.design.nobs} units>"
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = refuse_copy
 

@@ -1,0 +1,563 @@
+"""Choices from offered sets: all forms give one encoding; refusals are short and quote no cell."""
+
+import copy
+import pickle
+import time
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from searching import check_refusal
+
+import privrank as pr
+from privrank.bradley_terry.modelmatrix import declare
+from privrank.encode.choices import encode_choices
+from privrank.encode.comparisons import schema_of
+
+CANARY = "CANARY"
+ITEMS = ("Price", "Quality", "Colour", "Weight", "Brand")
+SHOWS = ["show1", "show2", "show3", "show4"]
+CODES = {k: item for k, item in enumerate(ITEMS, start=1)}
+RNG = np.random.default_rng(0)
+PLAN = pd.DataFrame(
+    [
+        (version, task, *RNG.permutation(list(ITEMS))[:4])
+        for version in ("x", "y")
+        for task in (1, 2, 3)
+    ],
+    columns=["version", "task", *SHOWS],
+)
+# a smaller set in one of the versions
+PLAN.loc[PLAN.eval("version == 'y' and task == 3"), "show4"] = None
+
+
+def survey(people=12, seed=1):
+    """One row per task, with answers at random; names of respondents carry a canary."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for person in range(people):
+        version = "xy"[rng.integers(2)]
+        for task in PLAN[PLAN["version"] == version].to_dict("records"):
+            shown = [task[name] for name in SHOWS if isinstance(task[name], str)]
+            best, worst = rng.permutation(shown)[:2]
+            rows.append(
+                {"id": f"{CANARY}-{person}", "v": version, **task} | {"sex": "fm"[person % 2]}
+            )
+            rows[-1] |= {"most": best, "least": worst}
+    return pd.DataFrame(rows).drop(columns="version")
+
+
+TASKS = survey()
+COLUMNS = {"offered": SHOWS, "best": "most", "worst": "least", "items": ITEMS, "respondent": "id"}
+
+
+def shown_of(row):
+    return [row[name] for name in SHOWS if isinstance(row[name], str)]
+
+
+def long_of(tasks):
+    """One row per shown item; 1 marks the best and -1 the worst."""
+    rows = []
+    for task in tasks.to_dict("records"):
+        facts = {name: task[name] for name in ("id", "v", "task", "sex")}
+        for item in shown_of(task):
+            choice = 1 if item == task["most"] else -1 if item == task["least"] else 0
+            rows.append(facts | {"item": item, "choice": choice})
+    return pd.DataFrame(rows)
+
+
+def wide_of(tasks):
+    """One row per respondent, with the version of the questionnaire."""
+    answers = tasks.pivot(index=["id", "v", "sex"], columns="task", values=["most", "least"])
+    answers.columns = [
+        f"{'best' if a == 'most' else 'worst'}_{task}" for a, task in answers.columns
+    ]
+    order = list(dict.fromkeys(tasks["id"]))
+    return answers.reset_index().set_index("id").loc[order].reset_index()
+
+
+LONG = long_of(TASKS)
+WIDE = wide_of(TASKS)
+SETS = TASKS.drop(columns=SHOWS)
+LISTS = SETS.assign(shown=TASKS.apply(shown_of, axis=1))
+TEXTS = SETS.assign(shown=TASKS.apply(lambda row: "; ".join(shown_of(row)), axis=1))
+NUMBERS = {item: code for code, item in CODES.items()}
+CODED = TASKS.assign(**{name: TASKS[name].map(NUMBERS) for name in (*SHOWS, "most", "least")})
+PLACED = TASKS.assign(
+    **{
+        name: TASKS.apply(lambda row, name=name: shown_of(row).index(row[name]) + 1, axis=1)
+        for name in ("most", "least")
+    }
+)
+VERSIONS = {
+    version: [shown_of(task) for task in own.to_dict("records")]
+    for version, own in PLAN.groupby("version")
+}
+BY_VERSION = {"version": "v", "best": "best_{task}", "worst": "worst_{task}"}
+BOTH = {"best": 1, "worst": -1}
+FORMS = {
+    "columns": (TASKS, {}),
+    "polars": (pl.from_pandas(TASKS), {}),
+    "lazy": (pl.from_pandas(TASKS).lazy(), {}),
+    "index": (TASKS.set_index("id"), {}),
+    "long": (LONG, {"offered": "item", "task": "task", "best": "choice", "codes": BOTH}),
+    "long, polars": (
+        pl.from_pandas(LONG),
+        {"offered": "item", "task": "task", "best": "choice", "codes": BOTH},
+    ),
+    "long, flags": (
+        LONG.assign(most=LONG["choice"] == 1, least=LONG["choice"] == -1).drop(columns="choice"),
+        {"offered": "item", "task": "task"},
+    ),
+    "plan": (WIDE, {"offered": PLAN, **BY_VERSION}),
+    "plan, polars": (pl.from_pandas(WIDE), {"offered": pl.from_pandas(PLAN), **BY_VERSION}),
+    "plan, mapping": (WIDE, {"offered": VERSIONS, **BY_VERSION}),
+    "lists": (LISTS, {"offered": "shown"}),
+    "lists, polars": (pl.from_pandas(LISTS), {"offered": "shown"}),
+    "texts": (TEXTS, {"offered": "shown", "sep": ";"}),
+    "codes": (CODED, {"items": CODES}),
+    "positions": (PLACED, {"codes": "position"}),
+    "letters": (
+        PLACED.assign(**{n: PLACED[n].map(dict(enumerate("ABCD", 1))) for n in ("most", "least")}),
+        {"codes": list("ABCD")},
+    ),
+}
+
+
+def convert(frame=TASKS, **options):
+    given = {**COLUMNS, **options}
+    if given.get("task"):
+        given = {
+            name: value for name, value in given.items() if (name, value) != ("worst", "least")
+        }
+        if "codes" not in given:
+            given["worst"] = "least"
+    return pr.as_choices(frame, **given)
+
+
+def encode(frame, *, respondent="id", max_rows=3, **options):
+    return encode_choices(frame, respondent=respondent, max_rows=max_rows, **options)
+
+
+def facts(encoded):
+    """Everything that is held, for comparisons."""
+    design = encoded.design
+    return (
+        (design.items, design.nobs, design.unit, design.offered),
+        encoded._totals.tolist(),
+        encoded._version.tolist(),
+    )
+
+
+EXPECTED = convert()
+NAMES = ["offered", *(f"offered {k}" for k in range(1, 5)), "best", "worst"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_choices(form):
+    frame, options = FORMS[form]
+    found = convert(frame, **options)
+    pd.testing.assert_frame_equal(
+        found[["id", *NAMES]], EXPECTED[["id", *NAMES]], check_dtype=False
+    )
+    assert list(found["best"].cat.categories) == list(ITEMS)
+    assert found["sex"].tolist() == TASKS["sex"].tolist()  # covariates are kept
+    assert not {"most", "least", "choice", "show1", "item"} & set(found.columns)
+    assert facts(encode(found)) == facts(encode(EXPECTED))
+
+
+def totals_by_hand(tasks, best=1, worst=-1):
+    """Totals by respondent, one answer at a time."""
+    totals = {}
+    for task in tasks.to_dict("records"):
+        own = totals.setdefault(task["id"], dict.fromkeys(ITEMS, 0))
+        own[task["most"]] += best
+        own[task["least"]] += worst
+    return [list(own.values()) for own in totals.values()]
+
+
+def test_totals_and_versions_are_those_of_the_definition():
+    encoded = encode(EXPECTED)
+    offered = encoded.design.offered
+    assert encoded._totals.tolist() == totals_by_hand(TASKS)
+    place = {item: k for k, item in enumerate(ITEMS)}
+    sets = {
+        version: sorted((len(one), *sorted(place[item] for item in one)) for one in own)
+        for version, own in VERSIONS.items()
+    }
+    assert list(offered.sets) == sorted(
+        {one[1:] for own in sets.values() for one in own}, key=lambda one: (len(one), one)
+    )
+    versions = {
+        version: tuple(sorted(offered.sets.index(one[1:]) for one in own))
+        for version, own in sets.items()
+    }
+    assert offered.versions == tuple(sorted(versions.values()))
+    people = TASKS.drop_duplicates("id")["v"]
+    assert [offered.versions[k] for k in encoded._version] == [versions[v] for v in people]
+    assert offered.units == tuple(
+        int((people.map(versions) == version).sum()) for version in offered.versions
+    )
+    assert offered.answer == "best-worst" and offered.patterns == (0, 0)
+    design = encoded.design
+    assert (design.kind, design.max_rows, design.pairs) == ("public", 3, None)
+    assert (design.nobs, design.unit, design.items) == (12, "respondent", ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "scores"),
+    [({"worst": None}, "best", (1, 0)), ({"best": None}, "worst", (0, -1))],
+)
+def test_one_answer_alone(options, answer, scores):
+    found = convert(**options)
+    assert [name for name in ("best", "worst") if name in found] == [answer]
+    encoded = encode(found)
+    assert encoded.design.offered.answer == answer
+    assert encoded._totals.tolist() == totals_by_hand(TASKS, *scores)
+
+
+def test_an_answer_that_is_not_named_is_left_out():
+    # a column of the frame has the name of an answer of choices frames
+    found = convert(TASKS.rename(columns={"least": "worst"}), worst=None)
+    assert "worst" not in found and encode(found).design.offered.answer == "best"
+
+
+ORDERS = pd.DataFrame(
+    {
+        "id": [f"{CANARY}1", f"{CANARY}1", f"{CANARY}2"],
+        "a": ["Price", "Colour", "Brand"],
+        "b": ["Brand", "Price", "Weight"],
+        "c": ["Colour", None, "Price"],
+        "1st": ["Brand", "Price", "Price"],
+        "2nd": ["Price", "Colour", "Weight"],
+        "3rd": ["Colour", None, "Brand"],
+    }
+)
+PLACES = ["1st", "2nd", "3rd"]
+
+
+def orders(frame=ORDERS, **options):
+    given = {"offered": ["a", "b", "c"], "places": PLACES, "items": ITEMS, "respondent": "id"}
+    return pr.as_choices(frame, **{**given, **options})
+
+
+def test_orders_score_net_wins():
+    encoded = encode(orders())
+    # Price, Quality, Colour, Weight, Brand
+    assert encoded._totals.tolist() == [[0 + 1, 0, -2 - 1, 0, 2], [2, 0, 0, 0, -2]]
+    offered = encoded.design.offered
+    assert offered.answer == "order"
+    assert offered.sets == ((0, 2), (0, 2, 4), (0, 3, 4))
+    assert offered.versions == ((0, 1), (2,))
+
+
+def test_orders_of_an_own_set_and_by_ranks():
+    own = orders(offered="own")
+    assert facts(encode(own)) == facts(encode(orders()))
+    rows = [
+        (row["id"], task, row[name], rank)
+        for task, row in enumerate(ORDERS.to_dict("records"))
+        for rank, name in enumerate(PLACES, start=1)
+        if isinstance(row[name], str)
+    ]
+    ranks = pd.DataFrame(rows, columns=["id", "t", "item", "rank"]).sample(frac=1, random_state=1)
+    ranks = ranks.sort_values("id", kind="stable")
+    found = orders(ranks, offered="item", task="t", places="rank")
+    assert facts(encode(found)) == facts(encode(orders()))
+
+
+def test_rows_as_units_are_added_up_by_set():
+    encoded = encode(convert(respondent=None), respondent=None, max_rows=1)
+    offered = encoded.design.offered
+    assert encoded.design.nobs == len(TASKS) and encoded.design.unit == "row"
+    assert offered.versions == tuple((k,) for k in range(len(offered.sets)))
+    assert encoded._version.tolist() == list(range(len(offered.versions)))
+    place = {item: k for k, item in enumerate(ITEMS)}
+    totals = np.zeros((len(offered.sets), len(ITEMS)), dtype=int)
+    count = np.zeros(len(offered.sets), dtype=int)
+    for task in TASKS.to_dict("records"):
+        number = offered.sets.index(tuple(sorted(place[item] for item in shown_of(task))))
+        totals[number, place[task["most"]]] += 1
+        totals[number, place[task["least"]]] -= 1
+        count[number] += 1
+    assert encoded._totals.tolist() == totals.tolist() and offered.units == tuple(count)
+
+
+def predictor_of(frame, right="sex", **declared):
+    given = {"levels": None, "bounds": None, "item_formula": None, "item_data": None}
+    return declare(right, schema_of(frame, right, public=True), ITEMS, **{**given, **declared})
+
+
+@pytest.mark.parametrize("unit", ["id", None])
+def test_covariates_divide_the_versions(unit):
+    levels = {"sex": ["f", "m"]}
+    encoded = encode(
+        EXPECTED, respondent=unit, predictor=predictor_of(EXPECTED, levels=levels), max_rows=3
+    )
+    offered, covariates = encoded.design.offered, encoded.design.covariates
+    owner = TASKS if unit is None else TASKS.drop_duplicates("id")
+    assert covariates.cell.tolist() == [0, 1]
+    assert covariates.units.tolist() == [(owner["sex"] == sex).sum() for sex in "fm"]
+    for pattern, count in enumerate(covariates.units):
+        own = np.array(offered.patterns) == pattern
+        assert np.array(offered.units)[own].sum() == count
+    assert list(zip(offered.patterns, offered.versions, strict=True)) == sorted(
+        zip(offered.patterns, offered.versions, strict=True)
+    )
+    whole = encode(EXPECTED, respondent=unit)
+    assert encoded._totals.sum(axis=0).tolist() == whole._totals.sum(axis=0).tolist()
+    if unit is not None:
+        sexes = [offered.patterns[k] for k in encoded._version]
+        assert sexes == [int(sex == "m") for sex in owner["sex"]]
+
+
+def test_a_numeric_covariate():
+    frame = convert(TASKS.assign(age=TASKS["sex"].map({"f": 20.0, "m": 60.0})))
+    encoded = encode(frame, predictor=predictor_of(frame, "age", bounds={"age": (20, 60)}))
+    assert encoded.design.covariates.position.ravel().tolist() == [-(2**20), 2**20]
+
+
+def test_the_names_of_respondents_may_be_of_any_engine():
+    whole = pl.from_pandas(EXPECTED)
+    assert facts(encode(whole, items=ITEMS)) == facts(encode(EXPECTED))
+    assert facts(encode(whole.lazy(), items=ITEMS)) == facts(encode(EXPECTED))
+
+
+def test_the_order_of_rows_does_not_change_the_public_facts():
+    mixed = EXPECTED.sample(frac=1, random_state=2)
+    assert encode(mixed).design.offered == encode(EXPECTED).design.offered
+
+
+def test_items_are_kept_or_declared_by_categories():
+    lost = EXPECTED.copy()
+    lost.attrs = {}
+    assert facts(encode(lost)) == facts(encode(EXPECTED))
+    plain = lost.astype({name: object for name in NAMES[1:]})
+    with pytest.raises(ValueError, match="items must be declared"):
+        encode(plain)
+    assert facts(encode(plain, items=ITEMS)) == facts(encode(EXPECTED))
+    enums = pd.CategoricalDtype(list(ITEMS))
+    typed = TASKS.astype(dict.fromkeys(SHOWS, enums))
+    assert facts(encode(convert(typed, items=None))) == facts(encode(EXPECTED))
+
+
+# Unanswered tasks
+
+
+SILENT = TASKS.assign(
+    most=TASKS["most"].where(TASKS["id"] != TASKS["id"].iloc[0]),
+    least=TASKS["least"].where(TASKS.index != 4),
+)
+
+
+def test_respondents_without_answers_remain_units():
+    found = convert(SILENT, unanswered="public")
+    assert len(found) == len(TASKS) - 3 + 1 - 1
+    first = found.iloc[0]
+    assert first["offered"] == 0 and first[NAMES[1:]].isna().all()
+    assert first["sex"] == TASKS["sex"].iloc[0]
+    encoded = encode(found)
+    assert encoded.design.nobs == 12
+    offered = encoded.design.offered
+    assert offered.versions[encoded._version[0]] == ()
+    assert len(offered.versions[encoded._version[1]]) == 2
+    assert not encoded._totals[0].any()
+    answered = SILENT.dropna(subset=["most", "least"])
+    assert encoded._totals[1:].tolist() == totals_by_hand(answered)
+    # without respondents such a row is no unit
+    assert encode(found, respondent=None).design.nobs == len(answered)
+    assert len(convert(SILENT, respondent=None, unanswered="public")) == len(answered)
+
+
+@pytest.mark.parametrize("form", ["plan", "long"])
+def test_other_forms_leave_out_the_same_tasks(form):
+    frame = wide_of(SILENT) if form == "plan" else long_of(SILENT)
+    found = convert(frame, **FORMS[form][1], unanswered="public")
+    expected = convert(SILENT, unanswered="public")
+    assert facts(encode(found)) == facts(encode(expected))
+
+
+def test_rows_of_a_plan_are_respondents():
+    found = convert(WIDE.drop(columns="id"), **FORMS["plan"][1], respondent=None)
+    assert found["respondent"].tolist() == np.repeat(range(12), 3).tolist()
+    assert facts(encode(found, respondent="respondent")) == facts(encode(EXPECTED))
+    # a column of that name is not replaced
+    named = WIDE.rename(columns={"id": "respondent"})
+    found = convert(named, **FORMS["plan"][1], respondent=None)
+    assert found["respondent"].iloc[0].startswith(CANARY)
+
+
+# Refusals
+
+
+def changed(row, column, value, frame=TASKS):
+    found = frame.astype({column: object})
+    found.loc[found.index[row], column] = value
+    return found
+
+
+SECRET = f"{CANARY} secret"
+OUTSIDE = next(item for item in ITEMS if item not in shown_of(TASKS.iloc[0]))
+LONG_FORM = FORMS["long"][1]
+PLAN_FORM = FORMS["plan"][1]
+TWO = TASKS.assign(show3=None, show4=None, most=TASKS["show1"], least=TASKS["show2"])
+REFUSED = {
+    "answer as offered": (TASKS, {"offered": [*SHOWS, "most"]}, ["'most'", "public"]),
+    "answer as respondent": (TASKS, {"respondent": "most"}, ["'most'", "public"]),
+    "answer as version": (WIDE, {**PLAN_FORM, "version": "best_1"}, ["'best_1'", "public"]),
+    "answer as task": (LONG, {**LONG_FORM, "task": "choice"}, ["'choice'", "public"]),
+    "outside": (changed(0, "most", OUTSIDE), {}, ["best must be an item of the set"]),
+    "worst outside": (changed(0, "least", OUTSIDE), {}, ["worst must be an item of the set"]),
+    "same": (TASKS.assign(least=TASKS["most"]), {}, ["best, worst must name different items"]),
+    "one column": (TASKS, {"worst": "most"}, ["must name different items"]),
+    "repeated": (
+        changed(0, "show2", TASKS["show1"].iloc[0]),
+        {"best": None},
+        ["different items in each set"],
+    ),
+    "single": (TASKS, {"offered": ["show1"]}, ["'show1'", "list of items"]),
+    "one item": (
+        TASKS.assign(show2=None, show3=None, show4=None),
+        {"best": None},
+        ["at least two items"],
+    ),
+    "pairs": (TWO, {}, ["sets of at least three items", "Name best= alone"]),
+    "undeclared": (changed(0, "show1", SECRET), {}, ["'show1'", "not listed in items"]),
+    "undeclared answer": (changed(0, "most", SECRET), {}, ["'most'", "not listed in items"]),
+    "no items": (TASKS, {"items": None}, ["items must be declared"]),
+    "gap": (changed(0, "show2", None), {}, ["without a gap"]),
+    "unanswered": (SILENT, {}, ["'refuse'", "'public'", "'private'"]),
+    "private": (TASKS, {"unanswered": "private"}, ["not supported yet"]),
+    "no such word": (TASKS, {"unanswered": "drop"}, ["'refuse', 'public', 'private'"]),
+    "no answers": (TASKS, {"best": None, "worst": None}, ["best=, worst= or both"]),
+    "both kinds": (TASKS, {"places": ["most"]}, ["best=, worst= or both"]),
+    "absent": (TASKS, {"best": "none"}, ["no column 'none'"]),
+    "absent task": (WIDE.drop(columns="best_2"), PLAN_FORM, ["no column 'best_2'"]),
+    "one column for tasks": (WIDE, {**PLAN_FORM, "best": "best_1"}, ["{task}"]),
+    "version": (changed(0, "v", SECRET, WIDE), PLAN_FORM, ["'v'", "version of the plan"]),
+    "ragged": (
+        WIDE,
+        {**PLAN_FORM, "offered": PLAN.drop(index=[0]).reset_index(drop=True)},
+        ["must be empty", "Check the versions"],
+    ),
+    "plan twice": (WIDE, {**PLAN_FORM, "offered": pd.concat([PLAN, PLAN])}, ["one row for each"]),
+    "plan without tasks": (WIDE, {**PLAN_FORM, "offered": PLAN.drop(columns="task")}, ["'task'"]),
+    "plan of texts": (WIDE, {**PLAN_FORM, "offered": {"x": 1}}, ["list of its sets"]),
+    "task and version": (WIDE, {**PLAN_FORM, "task": "v"}, ["With task=", "With version="]),
+    "two best": (LONG.assign(choice=1), LONG_FORM, ["'choice'", "several"]),
+    "no task": (LONG.drop(columns="task").assign(task=1), LONG_FORM, ["task= and respondent="]),
+    "missing task": (changed(0, "task", None, LONG), LONG_FORM, ["'task'", "missing"]),
+    "missing item": (changed(0, "item", None, LONG), LONG_FORM, ["'item'", "missing"]),
+    "codes in long": (LONG, {**LONG_FORM, "codes": "position"}, ["codes must be a mapping"]),
+    "position": (changed(0, "most", 5, PLACED), {"codes": "position"}, ["positions"]),
+    "position of nothing": (
+        changed(int(TASKS["show4"].isna().idxmax()), "most", 4, PLACED),
+        {"codes": "position"},
+        ["positions"],
+    ),
+    "no list": (LISTS.assign(shown=SECRET), {"offered": "shown"}, ["list of items"]),
+    "list in list": (LISTS.assign(shown=[[[SECRET]]] * len(TASKS)), {"offered": "shown"}, ["list"]),
+    "sep": (TASKS, {"sep": ";"}, ["sep must be"]),
+    "missing respondent": (changed(0, "id", None), {}, ["'id'", "missing"]),
+    "count": (TASKS.assign(count=2), {}, ["'count'"]),
+    "empty": (TASKS.head(0), {}, ["at least one row"]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_name_the_rule_and_no_cell(name):
+    frame, options, words = REFUSED[name]
+    check_refusal(lambda: convert(frame, **options), (ValueError, TypeError), words, (CANARY,))
+
+
+ORDERS_REFUSED = {
+    "repeated": (changed(0, "2nd", "Brand", ORDERS), {}, ["different items"]),
+    "outside": (changed(0, "2nd", "Weight", ORDERS), {}, ["place 2 must be an item"]),
+    "incomplete": (changed(0, "3rd", None, ORDERS), {}, ["lacks one"]),
+    "too long": (changed(1, "3rd", "Brand", ORDERS), {}, ["place 3 must be an item"]),
+    "too few places": (ORDERS, {"places": PLACES[:2]}, ["all items of each set"]),
+    "own of one": (ORDERS.assign(**{"2nd": None, "3rd": None}), {"offered": "own"}, ["two items"]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS_REFUSED)
+def test_refusals_of_orders(name):
+    frame, options, words = ORDERS_REFUSED[name]
+    check_refusal(lambda: orders(frame, **options), (ValueError, TypeError), words, (CANARY,))
+
+
+def lost(**changes):
+    frame = EXPECTED.copy()
+    for name, value in changes.items():
+        frame[name] = value
+    return frame
+
+
+ENCODED_REFUSED = {
+    **{f"without {n}": (EXPECTED.drop(columns=n), {}, ["offered"]) for n in NAMES[:5]},
+    **{
+        f"{name} renamed": (EXPECTED.rename(columns={name: "other"}), {}, ["offered"])
+        for name in NAMES[:5]
+    },
+    "no answers": (EXPECTED.drop(columns=["best", "worst"]), {}, ["'best' and 'worst'"]),
+    "both kinds": (lost(**{"place 1": EXPECTED["best"]}), {}, ["either 'best'"]),
+    "lost place": (orders().drop(columns="place 3"), {}, ["all items of each set"]),
+    "unanswered": (lost(best=None), {}, ["unanswered='public'"]),
+    "same": (lost(worst=EXPECTED["best"]), {}, ["different items"]),
+    "text": (lost(offered=SECRET), {}, ["'offered'"]),
+    "undeclared": (EXPECTED, {"items": ITEMS[:2]}, ["not listed in items"]),
+    "too many": (EXPECTED, {"max_rows": 2}, ["max_rows=2"]),
+    "answer as respondent": (EXPECTED, {"respondent": "best"}, ["'best'"]),
+    "set as respondent": (EXPECTED, {"respondent": "offered 1"}, ["'offered 1'"]),
+    "no respondent": (EXPECTED, {"respondent": "who"}, ["'who'"]),
+    "count": (lost(count=1), {}, ["'count'"]),
+    "empty": (EXPECTED.head(0), {}, ["at least one row"]),
+    "respondents of several groups": (
+        lost(sex=["f", "m"] * (len(EXPECTED) // 2)),
+        {"predictor": predictor_of(EXPECTED, levels={"sex": ["f", "m"]})},
+        ["one value of each covariate"],
+    ),
+    "answer as covariate": (
+        EXPECTED,
+        {"predictor": predictor_of(EXPECTED, "best")},
+        ["'best'", "covariates"],
+    ),
+    "text with bounds": (
+        EXPECTED,
+        {"predictor": predictor_of(lost(sex=1.0), "sex", bounds={"sex": (0, 1)})},
+        ["'sex'", "numbers"],
+    ),
+    "order effect": (
+        EXPECTED,
+        {"predictor": predictor_of(EXPECTED, "first + sex", levels={"sex": ["f", "m"]})},
+        ["'first'"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENCODED_REFUSED)
+def test_a_frame_that_has_lost_its_marks_is_refused(name):
+    frame, options, words = ENCODED_REFUSED[name]
+    check_refusal(lambda: encode(frame, **options), (ValueError, TypeError), words, (CANARY,))
+
+
+def test_encoded_choices_show_only_their_shape():
+    encoded = encode(EXPECTED)
+    assert repr(encoded) == "<Encoded choices: 5 items, 12 units>"
+    for use in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="sensitive"):
+            use(encoded)
+
+
+def test_a_hundred_thousand_tasks_are_read_and_encoded_at_once():
+    rng = np.random.default_rng(3)
+    shown = rng.permuted(np.tile(np.arange(8), (100_000, 1)), axis=1)[:, :4]
+    names = np.array([f"item {k}" for k in range(8)], dtype=object)
+    frame = pd.DataFrame(names[shown], columns=SHOWS)
+    frame = frame.assign(most=frame["show1"], least=frame["show2"], id=np.arange(100_000) // 10)
+    start = time.perf_counter()
+    encoded = encode(convert(frame, items=list(names)), max_rows=10)
+    took = time.perf_counter() - start
+    assert encoded.design.nobs == 10_000 and not encoded._totals.sum(axis=1).any()
+    assert took < 10  # a second on a free machine
