@@ -13,8 +13,9 @@ from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.distributions.links import LOGIT, Link, find
+from privrank.encode.choices import check_only_choices, encode_choices, is_choices
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.encode.encoded import Encoded
+from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.local.estimates import release_wins
 from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
@@ -177,8 +178,26 @@ class PrivateBTL:
         link: str | Link = "logit",
     ) -> None:
         self._link = find(link)
-        if isinstance(comparisons, Encoded):
+        self._encoded: Encoded | EncodedChoices
+        if isinstance(comparisons, Encoded | EncodedChoices):
             self._encoded = comparisons
+        elif is_choices(comparisons):
+            check_only_choices(
+                {
+                    "item1": item1 == "item1",
+                    "item2": item2 == "item2",
+                    "outcome": outcome == "outcome",
+                    "counts": counts is None,
+                    "excess": excess == "refuse",
+                    "distinct_pairs": distinct_pairs is True,
+                    "ties": ties is False,
+                    "pair_counts": pair_counts is None,
+                },
+                design,
+            )
+            self._encoded = encode_choices(
+                comparisons, items=items, respondent=respondent, max_rows=max_rows
+            )
         else:
             self._encoded = encode_comparisons(
                 comparisons,

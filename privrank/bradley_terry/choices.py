@@ -323,5 +323,5 @@ def chance_scores(design: Design) -> FloatArray | float:
     for group in edges.groups:
         share[group] = edges.count[group] / (_size(group) * (_size(group) - 1.0))
     chance = np.bincount(edges.first, share, size) + np.bincount(edges.second, share, size)
-    chance = (chance if offered.answer == "best" else -chance).reshape(-1, len(design.items))
-    return chance if facts is None else np.asarray(facts.step * facts.basis.T @ chance)
+    chance = np.reshape(chance if offered.answer == "best" else -chance, (-1, len(design.items)))
+    return np.asarray(chance if facts is None else facts.step * facts.basis.T @ chance)

@@ -74,6 +74,33 @@ def is_reserved(column: object) -> bool:
     return bool(re.fullmatch(rf"({OFFERED}|{PLACE}) \d+|{OFFERED}|{BEST}|{WORST}", str(column)))
 
 
+def is_choices(frame: object) -> bool:
+    """Return whether a frame has columns of offered items, by their names alone."""
+    try:
+        names = frames.column_names(frames.open_frame(frame, "comparisons"))
+    except (TypeError, ValueError):  # the reader of comparisons has its own message
+        return False
+    return any(is_reserved(name) and name.startswith(OFFERED) for name in map(str, names))
+
+
+def check_only_choices(usual: Mapping[str, bool], design: object) -> None:
+    """Refuse arguments that are for comparisons only, and a private design.
+
+    `usual` states by argument whether it has its default.
+    """
+    changed = [f"{name}=" for name, unchanged in usual.items() if not unchanged]
+    if changed:
+        raise ValueError(
+            f"{', '.join(changed)} must be left out for choices from offered sets, because these "
+            "arguments are for paired comparisons."
+        )
+    if design != "public":
+        raise ValueError(
+            "design must be 'public' for choices from offered sets, because which sets were "
+            "offered is public and was fixed before any answer. State design='public'."
+        )
+
+
 def choice_columns(present: Sequence[str]) -> ChoiceColumns:
     """Return the columns of a choices frame by their names; refuse a frame that has lost any."""
     own = [name for name in present if is_reserved(name)]

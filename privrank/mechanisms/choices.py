@@ -38,7 +38,7 @@ def answer_totals(encoded: EncodedChoices) -> IntArray:
     if facts is None:
         return np.asarray(encoded._totals.sum(axis=0))
     pattern = np.array(_offered(encoded.design).patterns)[encoded._version]
-    return (facts.basis[pattern].T @ encoded._totals).ravel()
+    return np.asarray(facts.basis[pattern].T @ encoded._totals).ravel()
 
 
 CHOICES: dict[str, Callable[[EncodedChoices], IntArray]] = {NET: answer_totals}

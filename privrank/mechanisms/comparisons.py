@@ -100,8 +100,8 @@ def release_comparisons(
     each (:mod:`privrank.privacy.sensitivity`).
     """
     design = encoded.design
-    known = isinstance(encoded, EncodedChoices)
-    if not known and math.isinf(plan.epsilon) and (budget is None or math.isinf(budget.epsilon)):
+    finite = budget is not None and not math.isinf(budget.epsilon)
+    if isinstance(encoded, Encoded) and math.isinf(plan.epsilon) and not finite:
         # a disconnected graph is refused before epsilon is spent; a finite budget refuses every
         # such run
         encoded = sample_rows(encoded, rng)
@@ -123,7 +123,7 @@ def _drawn(
 ) -> Drawn:
     """Draw the parts of the first stage of a plan, and prepare the second stage."""
     of_sets = isinstance(data, EncodedChoices)
-    encoded: Any = data if of_sets else sample_rows(data, rng)
+    encoded: Any = sample_rows(data, rng) if isinstance(data, Encoded) else data
     statistics: Mapping[str, Callable[[Any], IntArray]] = CHOICES if of_sets else STATISTICS
     items = len(data.design.items)
     values: dict[str, IntArray] = {}
