@@ -399,6 +399,28 @@ def test_groups_need_no_more_than_the_whole():
     assert moved == sensitivity.net_l1
 
 
+def silent_changes(answer, tasks, items):
+    """Changes of T if each task may be left unanswered, which adds 0."""
+    nothing = np.zeros((1, items), dtype=np.int64)
+    vectors = [np.concatenate([answers_to(answer, task, items), nothing]) for task in tasks]
+    return all_sums([(part[:, None] - part).reshape(-1, items) for part in vectors])
+
+
+def test_private_silence_is_within_the_bounds_for_symmetric_scores_alone(cases):
+    for items, offered, truth in cases[2:80:4] + cases[3:80:4]:
+        assert offered.answer in ("best-worst", "order")
+        for tasks in task_lists(offered):
+            moved = silent_changes(offered.answer, tasks, items)
+            assert np.abs(moved).sum(axis=1).max() <= truth["l1"]
+            assert (moved**2).sum(axis=1).max() <= truth["square"]
+            assert multiple(moved) <= truth["body"]
+    # three pairs of three items: no set of items splits all of them
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    moved = silent_changes("best", pairs, 3)
+    assert np.abs(moved).sum(axis=1).max() == 5
+    assert offered_sensitivity(3, plan_of("best", pairs)).net_l1 == 4
+
+
 # Planted faults: the enumeration refuses each of them
 
 
