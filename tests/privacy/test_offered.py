@@ -223,6 +223,15 @@ def test_the_bound_of_one_task_is_the_same_as_its_enumeration(monkeypatch, answe
             assert bound.net_l1 == exact.net_l1
 
 
+def test_the_bound_of_orders_uses_the_largest_change_of_a_task(monkeypatch):
+    # items 0 and 1 share a task, where both together move 8, and a single item moves 6
+    tasks = [(0, 1, 2, 3), (0, 4, 5, 6), (0, 2, 4, 7), (1, 5, 6, 7), (1, 3, 4, 5)]
+    offered = plan_of("order", tasks)
+    exact = offered_sensitivity(8, offered)
+    assert exact.net_permutohedra >= Fraction(8 + 4 * 6, 2 * 6) > Fraction(exact.single, 7)
+    assert bounded(monkeypatch, 8, offered).net_permutohedra >= exact.net_permutohedra
+
+
 def test_large_plans_are_bounded_instead_of_enumerated():
     rng = np.random.default_rng(3)
     versions = [[tuple(sorted(rng.choice(40, 5, replace=False).tolist())) for _ in range(12)]]
