@@ -177,9 +177,15 @@ class OfferedSensitivity(UnitSensitivity):
     which do not increase. So f is submodular, and the points x that sum to 0 and have x(A) <= f(A)
     for all A are its base polytope. For each order of the items this polytope has a vertex, which
     gives an item the increase of f when the item joins the items before it (Edmonds 1970). A
-    vertex is the change between two answers: each task is answered by the order in one of them, and
-    by its reverse in the other. The first items of the order then have the sum f. So the convex
-    hull of all changes is the base polytope.
+    vertex is the change between two sets of answers: all tasks are answered by the order in one of
+    them, and by its reverse in the other. The first items of the order then have the sum f. So the
+    convex hull of all changes is the base polytope.
+
+    *Silence and ties.* Every task is answered, or it is public that it is not. Ties in an order are
+    means of answers. A private missing answer adds 0 to T, the mean of all answers for "best-worst"
+    and "order". Means lie in the convex hull of the answers, and all properties bound a convex
+    function of x or of T, so they hold. For "best" and "worst" a private missing answer changes the
+    total of T, and these properties do not hold.
 
     *Versions.* The questionnaire of a unit is public, and neighbours keep it. The noise must
     protect every unit, so each bound is the maximum over the distinct questionnaires.
@@ -271,15 +277,16 @@ def offered_sensitivity(items: int, offered: Offered) -> OfferedSensitivity:
     sensitivity is the maximum over questionnaires. Questionnaires that differ only in the names of
     their items have the same sensitivity, which is computed once.
 
-    *Enumeration.* Suppose that a questionnaire shows k items and has c tasks. The maxima are exact
-    if 2^k (k + c), times the number of questionnaires, is at most 2^24. Only sets B of shown items
-    are needed. Let A be any set with the shown items B, and C the shown items that are not in A.
-    Then f(A) = f(B) = f(C), |A| >= |B| and m - |A| >= |C|. The function a (m - a) is concave, so
-    its minimum over |B| <= a <= m - |C| is |B| (m - |B|) or |C| (m - |C|), the values of B and C.
+    *Enumeration.* Suppose that a questionnaire shows k items and has c tasks. Its maxima over all
+    sets A are exact if 2^k (k + c), times the number of questionnaires, is at most 2^24. Only sets
+    B of shown items are needed. Let A be any set with the shown items B, and C the shown items that
+    are not in A. Then f(A) = f(B) = f(C), |A| >= |B| and m - |A| >= |C|. The function a (m - a) is
+    concave, so its minimum over |B| <= a <= m - |C| is |B| (m - |B|) or |C| (m - |C|), the values
+    of B and C.
 
-    The longest vertex is computed by dynamic programming. The largest squared length of the orders
-    of B is the maximum over the last item i of the largest one of B without i, plus
-    (f(B) - f(B without i))^2.
+    The longest vertex is computed exactly by dynamic programming over sets. Let q(B) be the largest
+    sum of squared increases of f over the orders of B. It is the maximum over the last item i in B
+    of q(B without i) + (f(B) - f(B without i))^2.
 
     *Bounds.* All other questionnaires have upper bounds. f(A) is at most the sum over tasks of the
     maximum of F. This is the maximum of f if some A splits every set of a "best", "worst" or

@@ -223,6 +223,15 @@ def test_the_bound_of_one_task_is_the_same_as_its_enumeration(monkeypatch, answe
             assert bound.net_l1 == exact.net_l1
 
 
+def test_the_bound_of_orders_uses_the_largest_change_of_a_task(monkeypatch):
+    # items 0 and 1 share a task, where both together move 8, and a single item moves 6
+    tasks = [(0, 1, 2, 3), (0, 4, 5, 6), (0, 2, 4, 7), (1, 5, 6, 7), (1, 3, 4, 5)]
+    offered = plan_of("order", tasks)
+    exact = offered_sensitivity(8, offered)
+    assert exact.net_permutohedra >= Fraction(8 + 4 * 6, 2 * 6) > Fraction(exact.single, 7)
+    assert bounded(monkeypatch, 8, offered).net_permutohedra >= exact.net_permutohedra
+
+
 def test_large_plans_are_bounded_instead_of_enumerated():
     rng = np.random.default_rng(3)
     versions = [[tuple(sorted(rng.choice(40, 5, replace=False).tolist())) for _ in range(12)]]
@@ -397,6 +406,28 @@ def test_groups_need_no_more_than_the_whole():
             change[group] = u - v
             moved = max(moved, int(np.abs(change).sum()))
     assert moved == sensitivity.net_l1
+
+
+def silent_changes(answer, tasks, items):
+    """Changes of T if each task may be left unanswered, which adds 0."""
+    nothing = np.zeros((1, items), dtype=np.int64)
+    vectors = [np.concatenate([answers_to(answer, task, items), nothing]) for task in tasks]
+    return all_sums([(part[:, None] - part).reshape(-1, items) for part in vectors])
+
+
+def test_private_silence_is_within_the_bounds_for_symmetric_scores_alone(cases):
+    for items, offered, truth in cases[2:80:4] + cases[3:80:4]:
+        assert offered.answer in ("best-worst", "order")
+        for tasks in task_lists(offered):
+            moved = silent_changes(offered.answer, tasks, items)
+            assert np.abs(moved).sum(axis=1).max() <= truth["l1"]
+            assert (moved**2).sum(axis=1).max() <= truth["square"]
+            assert multiple(moved) <= truth["body"]
+    # three pairs of three items: no set of items splits all of them
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    moved = silent_changes("best", pairs, 3)
+    assert np.abs(moved).sum(axis=1).max() == 5
+    assert offered_sensitivity(3, plan_of("best", pairs)).net_l1 == 4
 
 
 # Planted faults: the enumeration refuses each of them
