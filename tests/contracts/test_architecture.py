@@ -501,6 +501,8 @@ def test_no_class_inherits():
     assert found.pop(("results.hypotheses", "LinearHypotheses")) == ["ABC"]
     hypotheses = [found.pop(name) for name in list(found) if name[0] == "results.hypotheses"]
     assert hypotheses == [["LinearHypotheses"]] * 2
+    # choices from sets have the scores of comparisons, edge by edge, in all their uses
+    assert found.pop(("bradley_terry.choices", "ChoiceScore")) == ["ScoreFunction"]
     # a protocol says what is asked and which values a ranking favours; the response is one
     assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
     # a number that says its error; a design whose one answer is found from all others
