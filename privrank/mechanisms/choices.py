@@ -132,7 +132,8 @@ def largest_choice_effect(
     between low and high, the public ends for v, and adds (2 x - high - low)^2 to Q_p. This is at
     least 0 and at most (high - low)^2, so Q_p moves by at most the largest (high - low)^2 over the
     questionnaires, `farthest`^2. The rest is as in
-    :func:`privrank.mechanisms.tallies.largest_design_effect`: Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0, with scale_p at least `farthest`^2, has
+    :func:`privrank.mechanisms.tallies.largest_design_effect`:
+    Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0, with scale_p at least `farthest`^2, has
     sensitivity STEPS, whatever was released before.
 
     **Statistic.** The design effect of a contrast is the variance of the sum over respondents,

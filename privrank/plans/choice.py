@@ -487,6 +487,8 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     # by public numbers no statistic exceeds 64 bits in lattice steps
     facts = design.covariates
     weight = 2 * facts.weight if facts is not None and facts.bounds else 2
+    if design.offered is not None:  # an item has position scores of up to m - 1
+        weight *= len(design.items)
     finest = max((part.fineness for part in parts.values()), default=1)
     if design.nobs * design.sensitivity.effective_rows * weight * finest >= _LARGEST:
         raise ValueError(
