@@ -20,9 +20,15 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privrank.bradley_terry.modelmatrix import Predictor
+from privrank.bradley_terry.modelmatrix import Predictor, declare
 from privrank.encode import coding, frames
-from privrank.encode.comparisons import check_numeric_columns, read_patterns, units_by_pattern
+from privrank.encode.comparisons import (
+    COVARIATES,
+    check_numeric_columns,
+    read_patterns,
+    schema_of,
+    units_by_pattern,
+)
 from privrank.encode.encoded import (
     EncodedChoices,
     declared_codes,
@@ -34,7 +40,8 @@ from privrank.encode.encoded import (
 from privrank.privacy.offered import Answer, Offered
 from privrank.release.survey import Covariates, Design
 from privrank.util.arrays import BoolArray, IntArray
-from privrank.util.checks import check_count, first_absent
+from privrank.util.checks import UNSTATED, check_count, first_absent
+from privrank.util.formula import parse
 
 OFFERED = "offered"
 PLACE = "place"
@@ -248,6 +255,45 @@ def encode_choices(
         offered=offered,
     )
     return EncodedChoices(design, totals.reshape(len(version), len(labels)), version)
+
+
+_ARGUMENTS = {"items", "respondent", "max_rows", "design"} | COVARIATES
+"""Arguments of a formula for choices."""
+
+
+def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> EncodedChoices:
+    """Encode the choices that a formula names, such as ``"best + worst ~ region"``.
+
+    The left side names the answers, ``order`` for places. `arguments` are the other arguments as
+    passed by the user.
+    """
+    parsed = parse(formula)
+    if not arguments.keys() <= _ARGUMENTS:
+        raise TypeError(
+            f"from_formula takes only formula, data and the arguments "
+            f"{', '.join(sorted(_ARGUMENTS))} for choices from offered sets."
+        )
+    check_only_choices({}, arguments.get("design"))
+    _, view = open_rows(data, arguments.get("respondent"), "choices")
+    columns = choice_columns(frames.column_names(view))
+    if "-".join(parsed.left) != columns.answer:
+        raise ValueError(
+            f"formula must name the answers of the choices on its left, here "
+            f"'{columns.answer.replace('-', ' + ')} ~ ...', got {formula!r}."
+        )
+    predictor = None
+    given = {name: arguments.get(name) for name in sorted(COVARIATES)}
+    if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
+        labels = frames.declared_items(data, columns.sets, arguments.get("items"), public=True)
+        schema = schema_of(data, parsed.right_text, public=True)
+        predictor = declare(parsed.right_text, schema, labels, **given)
+    return encode_choices(
+        data,
+        items=arguments.get("items"),
+        respondent=arguments.get("respondent", UNSTATED),
+        max_rows=arguments.get("max_rows", 1),
+        predictor=predictor,
+    )
 
 
 def _read(
