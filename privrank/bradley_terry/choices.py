@@ -87,9 +87,18 @@ class ChoiceScore(ScoreFunction):
     answer: Answer
     groups: tuple[IntArray, ...]
 
-    # two score functions are equal if they are the same object; the base class compares links only
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same answers to the same sets."""
+        return (
+            isinstance(other, ChoiceScore)
+            and self.answer == other.answer
+            and len(self.groups) == len(other.groups)
+            and all(map(np.array_equal, self.groups, other.groups))
+        )
+
+    def __hash__(self) -> int:
+        """Return a number that equal score functions share."""
+        return hash((self.answer, len(self.groups)))
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of the arrays, because results keep them."""

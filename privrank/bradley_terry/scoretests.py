@@ -241,7 +241,7 @@ def _third(
     product of its mean and its variance.
     """
     if isinstance(facts.function, ChoiceScore):
-        return facts.function.third(t, along, facts.pairs.count)
+        return facts.function.third(t, along, facts.count)
     if not facts.tied:
         # weights can be infinite if the variance is zero
         weight = np.where(spread > _TINY, facts.fitted.weight(t), 0.0)
