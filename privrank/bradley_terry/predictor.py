@@ -122,7 +122,7 @@ class LinearPredictor:
         assert self.pairs is not None
         cells = self.pairs.first * self.items + self.pairs.second
         # ascending pairs, the usual case, need no sorting
-        if (np.diff(cells) > 0).all():
+        if (cells[1:] > cells[:-1]).all():
             return None
         order = np.argsort(cells, kind="stable")
         distinct, starts = np.unique(cells[order], return_index=True)
