@@ -124,9 +124,11 @@ class LinearPredictor:
         # ascending pairs, the usual case, need no sorting
         if (cells[1:] > cells[:-1]).all():
             return None
-        order = np.argsort(cells, kind="stable")
+        order = readonly_copy(np.argsort(cells, kind="stable"), np.int64)
         distinct, starts = np.unique(cells[order], return_index=True)
-        return None if len(distinct) == len(cells) else (distinct, order, starts)
+        if len(distinct) == len(cells):
+            return None
+        return readonly_copy(distinct, np.int64), order, readonly_copy(starts, np.int64)
 
     def _summed(self, edges: FloatArray, pairs: PairCounts, sign: float) -> FloatArray:
         """Return sums of the edges' numbers by first item, and `sign` times by second item."""
