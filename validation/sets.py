@@ -56,7 +56,7 @@ class Cell:
         return f"{self.plan}, {self.answer}, {self.population}, epsilon {self.epsilon:g}"
 
     def replicates(self, asked: int) -> int:
-        return asked
+        return min(asked, 120) if self.plan == "C" else asked
 
     @property
     def respondents(self) -> int:
