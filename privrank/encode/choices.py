@@ -25,12 +25,12 @@ from privrank.encode import coding, frames
 from privrank.encode.comparisons import check_numeric_columns, read_patterns, units_by_pattern
 from privrank.encode.encoded import (
     EncodedChoices,
-    declared_codes,
     open_rows,
     refuse_unused,
     sum_by,
     units_of,
 )
+from privrank.encode.rankingforms import item_codes
 from privrank.privacy.offered import Answer, Offered
 from privrank.release.survey import Covariates, Design
 from privrank.util.arrays import BoolArray, IntArray
@@ -194,8 +194,10 @@ def encode_tasks(
     check_numeric_columns(view, None, predictor)
     labels = frames.declared_items(frame, columns.sets, items, public=True)
     names = [*public, OFFERED, *columns.sets, *columns.answers]
-    keys, shown, chosen = _read(view, names, columns, labels, by_row=respondent is None)
+    table = frames.collect(view, names)
+    table, shown, chosen = _read(table, columns, labels, by_row=respondent is None)
     size = (shown >= 0).sum(axis=1)
+    keys = {name: coding.key_of(table[name]) for name in public}
     owner = None if respondent is None else keys[respondent]
     nobs = units_of(owner, respondent, np.sign(size), bound)
     person = np.arange(nobs) if owner is None else owner.codes
@@ -224,25 +226,18 @@ def encode_tasks(
 
 
 def _read(
-    view: frames.Frame,
-    names: Sequence[str],
-    columns: ChoiceColumns,
-    labels: tuple[Any, ...],
-    *,
-    by_row: bool,
-) -> tuple[dict[str, coding.Key], IntArray, IntArray]:
-    """Return the keys of columns, and the validated items of sets and answers of each row.
+    table: pd.DataFrame, columns: ChoiceColumns, labels: tuple[Any, ...], *, by_row: bool
+) -> tuple[pd.DataFrame, IntArray, IntArray]:
+    """Return the rows of units, and their items of sets and of answers, -1 where missing.
 
     If rows are units, `by_row`, rows without a task are left out.
     """
-    keys, _ = coding.keys_of(next(frames.evaluate(view, names, whole=True)), names, None)
     shown, chosen = (
-        np.column_stack([_codes(keys[name], labels, name) for name in group])
+        np.column_stack([item_codes(table[name], labels) for name in group])
         for group in (columns.sets, columns.answers)
     )
     size = (shown >= 0).sum(axis=1)
-    marks = coding.real_numbers(pd.Series(keys[OFFERED].values))
-    if (np.append(marks, np.nan)[keys[OFFERED].codes] != size).any():
+    if (coding.real_numbers(table[OFFERED]) != size).any():
         raise ValueError(
             f"column {OFFERED!r} must give the number of items in '{OFFERED} 1', '{OFFERED} 2', "
             f"..., and at least one row has another number. Keep all columns of "
@@ -258,7 +253,7 @@ def _read(
         )
     rows = np.flatnonzero(size) if by_row else np.arange(len(size))
     frames.check_rows(len(rows), "choices")
-    return {name: key.take(rows) for name, key in keys.items()}, shown[rows], chosen[rows]
+    return table.iloc[rows], shown[rows], chosen[rows]
 
 
 def _check_public(public: Sequence[str], predictor: Predictor | None) -> None:
@@ -288,14 +283,6 @@ def _patterns(
     pattern, described = read_patterns(predictor, keys, ones.astype(np.int8), person, "public")
     units = units_by_pattern(pattern, ones, person, described)
     return pattern, replace(described, units=units)
-
-
-def _codes(key: coding.Key, labels: tuple[Any, ...], column: str) -> IntArray:
-    """Return the position of each item among the labels, -1 where it is missing."""
-    codes = np.full(len(key.codes), -1)
-    given = key.codes >= 0
-    codes[given] = declared_codes(coding.Key(key.codes[given], key.values), labels, column, "items")
-    return codes
 
 
 def _versions(
