@@ -319,7 +319,8 @@ def _declared(
 ) -> tuple[Names, Names]:
     """Return the items, and the entry of each item in the cells of the frame."""
     if isinstance(columns.items, Mapping):
-        return check_items(list(columns.items.values())), tuple(columns.items)
+        codes = check_items(list(columns.items), "the codes in items")
+        return check_items(list(columns.items.values())), codes
     source = columns.frame if plan is None else plan.sets
     named = sets if plan is None else list(plan.sets.columns)
     labels = frames.declared_items(source, named, columns.items, public=True)

@@ -423,6 +423,7 @@ REFUSED = {
     "undeclared": (changed(0, "show1", SECRET), {}, ["'show1'", "not listed in items"]),
     "undeclared answer": (changed(0, "most", SECRET), {}, ["'most'", "not listed in items"]),
     "no items": (TASKS, {"items": None}, ["items must be declared"]),
+    "codes of items": (CODED, {"items": {1: "Price", "1": "Brand"}}, ["the codes in items"]),
     "gap": (changed(0, "show2", None), {}, ["without a gap"]),
     "unanswered": (SILENT, {}, ["'refuse'", "'public'", "'private'"]),
     "private": (TASKS, {"unanswered": "private"}, ["not supported yet"]),
