@@ -13,7 +13,7 @@ from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.distributions.links import LOGIT, Link, find
-from privrank.encode.choices import check_only_choices, encode_choices, formula_choices, is_choices
+from privrank.encode.choices import check_only_choices, encode_tasks, formula_choices, is_choices
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.local.estimates import release_wins
@@ -205,7 +205,7 @@ class PrivateBTL:
                 },
                 design,
             )
-            self._encoded = encode_choices(
+            self._encoded = encode_tasks(
                 comparisons, items=items, respondent=respondent, max_rows=max_rows
             )
         else:

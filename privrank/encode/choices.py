@@ -289,7 +289,7 @@ def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> En
         labels = frames.declared_items(data, columns.sets, arguments.get("items"), public=True)
         schema = schema_of(data, parsed.right_text, public=True)
         predictor = declare(parsed.right_text, schema, labels, **given)
-    return encode_choices(
+    return encode_tasks(
         data,
         items=arguments.get("items"),
         respondent=arguments.get("respondent", UNSTATED),
