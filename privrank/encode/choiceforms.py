@@ -206,9 +206,9 @@ def as_choices(
         )
     columns = OpenedFrame(frame, items, respondent=respondent, task=task)
     plan = None if version is None else _plan(offered)
-    names = [""] if plan is None else [str(name) for name in plan.task.values.tolist()]
-    asked = [column.replace(_TASK, name) for column in roles.values() for name in names]
-    _check_columns(columns, [] if own else sets, asked, several=len(names) > 1)
+    names = [_TASK] if plan is None else [str(name) for name in plan.task.values.tolist()]
+    private = [column.replace(_TASK, name) for column in roles.values() for name in names]
+    _check_columns(columns, [] if own else sets, private)
     labels, cells = _declared(columns, sets, plan)
     table = _collected(columns, numbered_rows=plan is not None)
     read = partial(_items, cells=cells, codes=codes)
@@ -222,9 +222,9 @@ def as_choices(
         answers = {name: read(table[column], shown) for name, column in roles.items()}
         tasks = Tasks(np.arange(len(table)), shown, answers)
     tasks = _answered(tasks, table.get(respondent or "respondent"), unanswered)
-    private = {*asked, *(sets if plan is None else ())}
-    kept = [name for name in table.columns if name not in private and not is_reserved(name)]
-    return _choices_frame(table[kept], tasks, labels)
+    used = {*private, *(sets if plan is None else ())}
+    others = [name for name in table.columns if name not in used and not is_reserved(name)]
+    return _choices_frame(table[others], tasks, labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -275,6 +275,11 @@ def _answer_columns(best: object, worst: object, places: object) -> dict[str, st
 def _set_columns(offered: object, task: object, version: object) -> list[Any]:
     """Return the columns that contain the sets, or the version of the questionnaire."""
     sets = [offered] if isinstance(offered, str) else as_list(offered)
+    if version is None and (isinstance(offered, Mapping) or hasattr(offered, "columns")):
+        raise TypeError(
+            "offered is a plan of questionnaires, which needs version=. Name the column with the "
+            "version of each row."
+        )
     if version is not None and task is None:
         sets = [version]
     if not sets or (task is not None and (version is not None or not isinstance(offered, str))):
@@ -287,31 +292,29 @@ def _set_columns(offered: object, task: object, version: object) -> list[Any]:
     return sets
 
 
-def _check_columns(
-    columns: OpenedFrame, sets: list[Any], asked: list[str], *, several: bool
-) -> None:
+def _check_columns(columns: OpenedFrame, sets: list[Any], private: list[str]) -> None:
     """Refuse columns that do not exist, and answers in columns of public facts.
 
-    `sets` and `asked` are the columns of sets and of answers. `several` is whether a row has
-    several tasks.
+    `sets` and `private` are the columns of sets and of answers.
     """
     public = [*sets, *columns.owners.values()]
-    if (absent := first_absent((*public, *asked), columns.names)) is not None:
+    if (absent := first_absent((*public, *private), columns.names)) is not None:
         raise ValueError(
-            f"frame has no column {absent!r}. Name the right column. For answers by version, write "
-            f"{_TASK} for the name of the task."
+            f"frame has no column {absent!r}. Name the right column. {_TASK} in the name of a "
+            f"column stands for the tasks of a plan, if version= is given."
         )
-    if (both := next(filter(public.__contains__, asked), None)) is not None:
+    if (both := next(filter(public.__contains__, private), None)) is not None:
         raise ValueError(
             f"column {both!r} must not contain both answers and public facts. Sets, tasks, "
             f"versions and respondents are public and must be fixed before any answer."
         )
-    if several and len(set(asked)) < len(asked):
+    # with task= one column may mark the best and the worst item
+    if "task" not in columns.owners and len(set(private)) < len(private):
         raise ValueError(
-            f"each answer must have a column for each task of a version. Write {_TASK} for the "
-            f"name of the task, such as best='best_{_TASK}'."
+            f"each answer must have a column of its own, and with version= one for each task. "
+            f"Write {_TASK} for the name of the task, such as best='best_{_TASK}'."
         )
-    refuse_unused(columns.names, [*public, *asked])
+    refuse_unused(columns.names, [*public, *private])
 
 
 def _declared(columns: OpenedFrame, sets: Sequence[Any], plan: Plan | None) -> tuple[Names, Names]:
@@ -354,8 +357,9 @@ def _read_sets(table: pd.DataFrame, cells: Names, sep: str | None) -> IntArray:
     whole = [one for one in sets if one is not None]
     if len(whole) < len(sets):
         raise ValueError(
-            f"column {entries.name!r} must contain a list of items in each row, or a text with "
-            f"sep= between the items."
+            f"column {entries.name!r} must contain whole sets: a list of items in each row, or a "
+            f"text with sep= between the items. If each row shows a single item, name the column "
+            f"of tasks with task=. If several columns show the items, list them all in offered=."
         )
     size = np.array([len(one) for one in whole])
     row = np.repeat(np.arange(len(whole)), size)
@@ -368,18 +372,36 @@ def _read_sets(table: pd.DataFrame, cells: Names, sep: str | None) -> IntArray:
 def _items(answers: pd.Series[Any], shown: IntArray, cells: Names, codes: object) -> IntArray:
     """Return the item of each answer, -1 if missing; with `codes` answers are positions."""
     if codes is None:
+        _check_names(answers, cells)
         return item_codes(answers, cells)
+    if isinstance(codes, Mapping) or (isinstance(codes, str) and codes != "position"):
+        raise TypeError(
+            "codes must be 'position' or a list of the names of the positions, such as ['A', 'B', "
+            "'C']. A mapping is for the entries of rows with task=. For codes of items use "
+            "items={code: item}."
+        )
     key = coding.key_of(answers)
     names = range(1, shown.shape[1] + 1) if codes == "position" else check_items(codes, "codes")
     place = key.among(names[: shown.shape[1]])
     item = np.where(place < 0, -1, shown[np.arange(len(shown)), place])
     if (item < 0)[key.codes >= 0].any():
         raise ValueError(
-            f"column {answers.name!r} must give positions in the offered set, from 1 or in the "
-            f"words of codes=, and at least one answer is no position. Leave codes= out if "
-            f"answers are items."
+            f"column {answers.name!r} must give positions in the offered set, as numbers from 1 "
+            f"or as the names in codes=, and at least one answer is no position. Leave codes= out "
+            f"if answers are items."
         )
     return item
+
+
+def _check_names(answers: pd.Series[Any], cells: Names) -> None:
+    """Refuse numbers as answers if no item is a number."""
+    numeric = pd.api.types.is_numeric_dtype(answers) and answers.notna().any()
+    if numeric and not any(isinstance(cell, Real) for cell in cells):
+        raise ValueError(
+            f"column {answers.name!r} must name items, and it contains numbers. If they are "
+            f"positions in the offered set, use codes='position'. If they are codes, use "
+            f"items={{code: item}}."
+        )
 
 
 def _plan(offered: object) -> Plan:
@@ -466,7 +488,13 @@ def _marks(roles: dict[str, str], codes: object) -> dict[str, tuple[str, Any]]:
         )
     only = next(iter(roles.values()))
     named = roles if ranks else [name for name in (BEST, WORST) if name in {*roles, *given}]
-    return {name: (roles.get(name, only), given.get(name, 1)) for name in named}
+    marks = {name: (roles.get(name, only), given.get(name, 1)) for name in named}
+    if len(set(marks.values())) < len(marks):
+        raise ValueError(
+            "codes must give different entries for the best and the worst item if one column marks "
+            "both, such as codes={'best': 1, 'worst': -1}."
+        )
+    return marks
 
 
 def _read_rows(
@@ -497,6 +525,12 @@ def _read_rows(
     for name, (column, mark) in marks.items():
         key = coding.key_of(table[column])
         marked = np.array([*(value == mark for value in key.values.tolist()), False])[key.codes]
+        if name in (BEST, WORST, f"{PLACE} 1") and not marked.any():
+            raise ValueError(
+                f"column {column!r} must mark the item that is {name!r} in a task, and no row has "
+                f"this mark. Declare the entries with codes=, such as codes={{'best': 'most'}}. "
+                f"Ranks with places= are numbers from 1."
+            )
         if np.bincount(number[marked]).max(initial=0) > 1:
             raise ValueError(
                 f"column {column!r} must mark at most one item of a task as {name!r}, and at least "
@@ -526,16 +560,16 @@ def _answered(tasks: Tasks, owner: pd.Series[Any] | None, unanswered: Unanswered
             "If respondents decided it, it is part of the answer (unanswered='private'), which is "
             "not supported yet."
         )
-    kept = ~silent
+    remaining = ~silent
     if owner is not None:
         person = pd.factorize(owner)[0][tasks.row]
         _, first = np.unique(person, return_index=True)
-        kept[first[np.bincount(person, ~silent) == 0]] = True
-    frames.check_rows(int(kept.sum()))
+        remaining[first[np.bincount(person, ~silent) == 0]] = True
+    frames.check_rows(int(remaining.sum()))
     return Tasks(
-        tasks.row[kept],
-        np.where(silent[:, None], -1, shown)[kept],
-        {name: np.where(silent, -1, item)[kept] for name, item in tasks.answers.items()},
+        tasks.row[remaining],
+        np.where(silent[:, None], -1, shown)[remaining],
+        {name: np.where(silent, -1, item)[remaining] for name, item in tasks.answers.items()},
     )
 
 

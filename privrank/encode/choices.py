@@ -91,8 +91,8 @@ def check_only_choices(usual: Mapping[str, bool], design: object) -> None:
     changed = [f"{name}=" for name, unchanged in usual.items() if not unchanged]
     if changed:
         raise ValueError(
-            f"{', '.join(changed)} must be left out for choices from offered sets, because these "
-            "arguments are for paired comparisons."
+            f"choices from offered sets must be fitted without {', '.join(changed)}. Leave it out, "
+            f"because it applies to paired comparisons only."
         )
     if design != "public":
         raise ValueError(
@@ -166,8 +166,8 @@ def check_answers(shown: IntArray, chosen: IntArray, columns: ChoiceColumns) -> 
 def unanswered_tasks(shown: IntArray, chosen: IntArray, columns: ChoiceColumns) -> BoolArray:
     """Return which tasks lack any of their answers."""
     size = (shown >= 0).sum(axis=1)
-    asked = size if columns.answer == "order" else np.where(size, len(columns.answers), 0)
-    return np.asarray(((chosen >= 0).sum(axis=1) < asked) | (size == 0))
+    needed = size if columns.answer == "order" else np.where(size, len(columns.answers), 0)
+    return np.asarray(((chosen >= 0).sum(axis=1) < needed) | (size == 0))
 
 
 def _repeats(items: IntArray) -> bool:
