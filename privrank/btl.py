@@ -13,7 +13,7 @@ from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.estimate import estimate
 from privrank.bradley_terry.fit import Solver
 from privrank.distributions.links import LOGIT, Link, find
-from privrank.encode.choices import check_only_choices, encode_choices, is_choices
+from privrank.encode.choices import check_only_choices, encode_tasks, formula_choices, is_choices
 from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
 from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.local.estimates import release_wins
@@ -44,6 +44,9 @@ class PrivateBTL:
     comparisons : data frame
         Comparisons in long form, one row each; pandas, polars, pyarrow, duckdb, dask or any
         other frame that narwhals supports. :func:`privrank.as_comparisons` converts other forms.
+        Or choices from publicly offered sets, from :func:`privrank.as_choices`: best, worst, best
+        and worst (MaxDiff), or orders. These take `items`, `respondent`, `max_rows` (tasks of a
+        respondent) and ``design="public"`` only.
     item1, item2, outcome : str
         Column names. `outcome` is 1 when item1 is preferred, 0 for a tie, -1 when item2 is
         preferred, missing when not answered; recode a 0/1 column x as 2 * x - 1. A 0 is refused
@@ -113,11 +116,18 @@ class PrivateBTL:
     See Also
     --------
     privrank.as_comparisons : Convert data of other forms to comparisons.
+    privrank.as_choices : Convert choices from offered sets.
     privrank.PrivateTopK : Select the k most preferred items, without a model of worths.
     privrank.PrivateRankAggregation : Consensus ranking, from rankings.
 
     Notes
     -----
+    **Choices from sets.** Let v be the worths of the items of an offered set. The best item is i
+    with probability proportional to exp(v_i), the worst with exp(-v_i), and best i and worst j
+    together with exp(v_i - v_j) (the maxdiff model). Pairs of orders have Bradley-Terry
+    probabilities, and standard errors are those of the Plackett-Luce model. The scale of best-worst
+    worths depends on the size of the sets.
+
     **Assumptions.** Independent respondents (if families or classes answer alike, name the family
     or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
     on the answer); preference probabilities that follow the model. With item covariates: item
@@ -196,7 +206,7 @@ class PrivateBTL:
                 },
                 design,
             )
-            self._encoded = encode_choices(
+            self._encoded = encode_tasks(
                 comparisons, items=items, respondent=respondent, max_rows=max_rows
             )
         else:
@@ -226,7 +236,9 @@ class PrivateBTL:
             ``~ gender + study``; each column of the model matrix changes every worth. ``first`` is
             the advantage of the item that a row names first. This order is public and must be
             fixed before the answer is known. Data without such an order, winners and losers
-            included, are refused (:func:`privrank.as_comparisons` lists these forms).
+            included, are refused (:func:`privrank.as_comparisons` lists these forms). Choices from
+            offered sets have their answers on the left: ``"best + worst ~ gender"``, ``"best ~
+            1"`` or ``"order ~ 1"``.
         data : data frame
             Frame with these columns; covariates are constant within a respondent.
         **arguments
@@ -270,7 +282,8 @@ class PrivateBTL:
         ['sex[T.male]:crimRate', 'sex[T.male]:position']
         """
         link = find(arguments.pop("link", "logit"))
-        return cls(formula_columns(formula, data, arguments), link=link)
+        encoded = formula_choices if is_choices(data) else formula_columns
+        return cls(encoded(formula, data, arguments), link=link)
 
     def __repr__(self) -> str:
         """Show the shape only."""

@@ -181,6 +181,12 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
         raise ValueError("results must have no covariates. Pool fits to each group instead.")
     if _differ([result.release.link for result in results]):
         raise ValueError("results must have one link. Read them with from_release(link=...).")
+    offered = [result.release.design for result in results]
+    if _differ([{*map(len, d.offered.sets)} if d.scaled_by_sets else None for d in offered]):
+        raise ValueError(
+            "results must have worths on one scale, and the scale of best-worst worths depends on "
+            "the size of the offered sets. Pool results with sets of the same sizes."
+        )
     equations = [result._inference().equations for result in results]
     if survey == "same" and _differ([equation.function for equation in equations]):
         raise ValueError(

@@ -52,8 +52,9 @@ AREAS = {
         "mechanisms/permutation mechanisms/ranknorms"
     ),
     "encoders": (
-        "encode/coding encode/comparisonforms encode/comparisons encode/encoded encode/frames "
-        "encode/groups encode/rankingforms encode/samples"
+        "encode/choiceforms encode/choices encode/coding encode/comparisonforms "
+        "encode/comparisons encode/encoded encode/frames encode/groups encode/rankingforms "
+        "encode/samples"
     ),
 }
 TESTS = "privacy mechanisms encode release models published util bradley_terry contracts local"

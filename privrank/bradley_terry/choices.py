@@ -87,9 +87,18 @@ class ChoiceScore(ScoreFunction):
     answer: Answer
     groups: tuple[IntArray, ...]
 
-    # two score functions are equal if they are the same object; the base class compares links only
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        """Return whether both have the same answers to the same sets."""
+        return (
+            isinstance(other, ChoiceScore)
+            and self.answer == other.answer
+            and len(self.groups) == len(other.groups)
+            and all(map(np.array_equal, self.groups, other.groups))
+        )
+
+    def __hash__(self) -> int:
+        """Return a number that equal score functions share."""
+        return hash((self.answer, len(self.groups)))
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of the arrays, because results keep them."""
@@ -122,7 +131,9 @@ class ChoiceScore(ScoreFunction):
     def third(self, t: FloatArray, along: FloatArray, count: FloatArray) -> FloatArray:
         """Return the third cumulants of combinations of scores, shape (rows,).
 
-        For orders the pairs of a set are treated as independent.
+        For orders of s items they are s (s + 1) / 6 times the third cumulants of independent pairs.
+        Under the Plackett-Luce model this is exact to first order in the differences of worths (by
+        enumeration for s up to 6), and exact for sets of two.
 
         Parameters
         ----------
@@ -134,7 +145,8 @@ class ChoiceScore(ScoreFunction):
             Number of independent answers of the set of each edge.
         """
         if self.answer == "order":
-            skew = count * self.link.excess(t) * self.link.density(t)
+            more = self._by_set(count, lambda n: n * _size(n) * (_size(n) + 1) / 6.0)
+            skew = more * self.link.excess(t) * self.link.density(t)
             return np.asarray(-2.0 * (along**3 * skew).sum(axis=-1))
         total = np.zeros(len(along))
         for group in self.groups:
@@ -173,7 +185,12 @@ class ChoiceScore(ScoreFunction):
 
     @property
     def accuracy(self) -> float:
-        """Largest error of a computed `mean`, in unit roundoffs of `bound`."""
+        """Largest error of a computed `mean`, in unit roundoffs of `bound`.
+
+        The odds e^(v_i - v_j) of two items are computed from their own edge, so the rounding of a
+        large predictor is multiplied by a small probability. Errors are below 5 unit roundoffs with
+        the product with a count, compared with 50 digits for sets of up to 20 items.
+        """
         return LOGIT.exact.accuracy if self.answer == "order" else 16.0
 
     @property
@@ -188,6 +205,7 @@ class ChoiceScore(ScoreFunction):
 
     @property
     def _edges(self) -> int:
+        """Number of edges of all sets."""
         return sum(group.size for group in self.groups)
 
     def _by_set(self, t: FloatArray, function: Callable[[FloatArray], FloatArray]) -> FloatArray:

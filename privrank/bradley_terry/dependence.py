@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag
 
+from privrank.bradley_terry.choices import ChoiceScore
 from privrank.bradley_terry.equations import ScoreEquations, released_degrees, scores_by_pattern
 from privrank.bradley_terry.fit import (
     ScoreFunction,
@@ -73,6 +74,8 @@ def independent_scores(
         if function.ties:
             apart, tie = (np.clip(part, -far, far) for part in worths_and_ties(t))
             t = np.concatenate((apart, 0.5 * apart - tie, 0.5 * apart + tie), axis=-1)
+        elif isinstance(function, ChoiceScore):  # predictors of a set belong together
+            t = t * min(1.0, far / max(float(np.abs(t).max(initial=0.0)), 1e-300))
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))

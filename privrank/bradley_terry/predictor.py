@@ -122,11 +122,13 @@ class LinearPredictor:
         assert self.pairs is not None
         cells = self.pairs.first * self.items + self.pairs.second
         # ascending pairs, the usual case, need no sorting
-        if (np.diff(cells) > 0).all():
+        if (cells[1:] > cells[:-1]).all():
             return None
-        order = np.argsort(cells, kind="stable")
+        order = readonly_copy(np.argsort(cells, kind="stable"), np.int64)
         distinct, starts = np.unique(cells[order], return_index=True)
-        return None if len(distinct) == len(cells) else (distinct, order, starts)
+        if len(distinct) == len(cells):
+            return None
+        return readonly_copy(distinct, np.int64), order, readonly_copy(starts, np.int64)
 
     def _summed(self, edges: FloatArray, pairs: PairCounts, sign: float) -> FloatArray:
         """Return sums of the edges' numbers by first item, and `sign` times by second item."""

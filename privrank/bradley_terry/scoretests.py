@@ -43,6 +43,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
+from privrank.bradley_terry.choices import ChoiceScore
 from privrank.bradley_terry.equations import ScoreEquations
 from privrank.bradley_terry.fit import answer_probabilities, worths_and_ties
 from privrank.bradley_terry.inference import KNOWN, MAX_SIMULATED_ITEMS, Inference, ScoreErrors
@@ -239,6 +240,8 @@ def _third(
     variances by edge. The third cumulant of an answer with the values a and -a is -2 times the
     product of its mean and its variance.
     """
+    if isinstance(facts.function, ChoiceScore):
+        return facts.function.third(t, along, facts.count)
     if not facts.tied:
         # weights can be infinite if the variance is zero
         weight = np.where(spread > _TINY, facts.fitted.weight(t), 0.0)

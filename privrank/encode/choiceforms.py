@@ -31,7 +31,7 @@ from privrank.encode.choices import (
     check_answers,
     check_sets,
     is_reserved,
-    numbered,
+    numbered_columns,
     unanswered_tasks,
 )
 from privrank.encode.encoded import check_owned, refuse_unused
@@ -128,8 +128,8 @@ def as_choices(
     ------
     ValueError, TypeError
         If the frame breaks any rule above, a set repeats an item or has fewer than two items, an
-        answer is not in its set, or best and worst are the same item. Also if both are asked of
-        sets of two, where one is known from the other.
+        answer is not in its set, or best and worst are the same item. Also if the
+        answers to sets of two are best and worst, because one is known from the other.
 
     See Also
     --------
@@ -195,7 +195,8 @@ def as_choices(
             "answered, or unanswered='public' if it was fixed beforehand which tasks stay "
             "unanswered."
         )
-    own = isinstance(offered, str) and offered == "own" and places is not None
+    alone = task is None and version is None
+    own = alone and places is not None and isinstance(offered, str) and offered == "own"
     roles = _answer_columns(best, worst, places)
     sets = list(roles.values()) if own else _set_columns(offered, task, version)
     whole = task is None and len(sets) == 1
@@ -207,8 +208,8 @@ def as_choices(
     columns = OpenedFrame(frame, items, respondent=respondent, task=task)
     plan = None if version is None else _plan(offered)
     names = [_TASK] if plan is None else [str(name) for name in plan.task.values.tolist()]
-    private = [column.replace(_TASK, name) for column in roles.values() for name in names]
-    _check_columns(columns, [] if own else sets, private)
+    answer_columns = [column.replace(_TASK, name) for column in roles.values() for name in names]
+    _check_columns(columns, [] if own else sets, answer_columns)
     labels, cells = _declared(columns, sets, plan)
     table = _collected(columns, numbered_rows=plan is not None)
     read = partial(_items, cells=cells, codes=codes)
@@ -221,9 +222,10 @@ def as_choices(
         shown = _read_sets(table[sets], cells, sep)
         answers = {name: read(table[column], shown) for name, column in roles.items()}
         tasks = Tasks(np.arange(len(table)), shown, answers)
-    tasks = _answered(tasks, table.get(respondent or "respondent"), unanswered)
-    used = {*private, *(sets if plan is None else ())}
-    others = [name for name in table.columns if name not in used and not is_reserved(name)]
+    owner = respondent if plan is None else respondent or "respondent"
+    tasks = _answered(tasks, None if owner is None else table[owner], unanswered)
+    private = {*answer_columns, *(sets if plan is None else ())}
+    others = [name for name in table.columns if name not in private and not is_reserved(name)]
     return _choices_frame(table[others], tasks, labels)
 
 
@@ -247,7 +249,7 @@ class Tasks:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Plan:
+class Questionnaires:
     """The public sets of all versions of a questionnaire: one row and one entry for each task."""
 
     sets: pd.DataFrame
@@ -292,35 +294,38 @@ def _set_columns(offered: object, task: object, version: object) -> list[Any]:
     return sets
 
 
-def _check_columns(columns: OpenedFrame, sets: list[Any], private: list[str]) -> None:
-    """Refuse columns that do not exist, and answers in columns of public facts.
+def _check_columns(columns: OpenedFrame, sets: list[Any], answer_columns: list[str]) -> None:
+    """Refuse columns that do not exist or are named twice, and answers in public columns.
 
-    `sets` and `private` are the columns of sets and of answers.
+    `sets` are the columns of sets, without those that also contain the answers.
     """
     public = [*sets, *columns.owners.values()]
-    if (absent := first_absent((*public, *private), columns.names)) is not None:
+    if (absent := first_absent((*public, *answer_columns), columns.names)) is not None:
         raise ValueError(
             f"frame has no column {absent!r}. Name the right column. {_TASK} in the name of a "
             f"column stands for the tasks of a plan, if version= is given."
         )
-    if (both := next(filter(public.__contains__, private), None)) is not None:
+    if (both := next(filter(public.__contains__, answer_columns), None)) is not None:
         raise ValueError(
             f"column {both!r} must not contain both answers and public facts. Sets, tasks, "
             f"versions and respondents are public and must be fixed before any answer."
         )
-    # with task= one column may mark the best and the worst item
-    if "task" not in columns.owners and len(set(private)) < len(private):
+    if len({*public, *answer_columns}) < len(public) + len(answer_columns):
         raise ValueError(
-            f"each answer must have a column of its own, and with version= one for each task. "
-            f"Write {_TASK} for the name of the task, such as best='best_{_TASK}'."
+            f"each item of a set and each answer must have a column of its own, for every task of "
+            f"a version (best='best_{_TASK}'). Name a column once, including a single column in "
+            f"which codes= marks the best and the worst item."
         )
-    refuse_unused(columns.names, [*public, *private])
+    refuse_unused(columns.names, [*public, *answer_columns])
 
 
-def _declared(columns: OpenedFrame, sets: Sequence[Any], plan: Plan | None) -> tuple[Names, Names]:
+def _declared(
+    columns: OpenedFrame, sets: Sequence[Any], plan: Questionnaires | None
+) -> tuple[Names, Names]:
     """Return the items, and the entry of each item in the cells of the frame."""
     if isinstance(columns.items, Mapping):
-        return check_items(list(columns.items.values())), tuple(columns.items)
+        codes = check_items(list(columns.items), "the codes in items")
+        return check_items(list(columns.items.values())), codes
     source = columns.frame if plan is None else plan.sets
     named = sets if plan is None else list(plan.sets.columns)
     labels = frames.declared_items(source, named, columns.items, public=True)
@@ -333,7 +338,12 @@ def _collected(columns: OpenedFrame, *, numbered_rows: bool) -> pd.DataFrame:
     frames.check_rows(len(table))
     for role, name in columns.owners.items():
         check_owned(coding.key_of(table[name]), name, role)
-    if numbered_rows and not columns.owners and "respondent" not in table:
+    if numbered_rows and not columns.owners:
+        if "respondent" in columns.names:
+            raise ValueError(
+                "frame has a column 'respondent' that is not used. Use respondent='respondent', or "
+                "rename it if each row is from a different respondent."
+            )
         table.insert(0, "respondent", np.arange(len(table)))
     return table
 
@@ -346,26 +356,29 @@ def _read_sets(table: pd.DataFrame, cells: Names, sep: str | None) -> IntArray:
     """
     if len(table.columns) > 1:
         return np.column_stack([item_codes(table[name], cells) for name in table])
-    entries = table.iloc[:, 0]
+    sets = table.iloc[:, 0].reset_index(drop=True)
     if sep is not None:
         cells = tuple(str(cell) for cell in cells)
-        entries = entries.map(
-            lambda text: [item.strip() for item in text.split(sep)], na_action="ignore"
+        sets = sets.map(
+            lambda text: [item.strip() for item in str(text).split(sep)], na_action="ignore"
         )
-    missing = entries.isna()
-    sets = [[] if no else as_list(entry) for entry, no in zip(entries, missing, strict=True)]
-    whole = [one for one in sets if one is not None]
-    if len(whole) < len(sets):
+    items = sets.explode()  # an empty list becomes a missing item
+    return _by_set(np.asarray(items.index), item_codes(items, cells), len(cells))
+
+
+def _by_set(number: IntArray, item: IntArray, items: int) -> IntArray:
+    """Return the items of each set, -1 after the last, given one entry per set and item.
+
+    `number` is the set of each entry, and `items` is how many are declared.
+    """
+    place = pd.Series(number).groupby(number).cumcount().to_numpy()
+    if place.max() >= items:
         raise ValueError(
-            f"column {entries.name!r} must contain whole sets: a list of items in each row, or a "
-            f"text with sep= between the items. If each row shows a single item, name the column "
-            f"of tasks with task=. If several columns show the items, list them all in offered=."
+            "offered= must give different items in each set, and at least one set has more entries "
+            "than there are items. Check that task= and respondent= identify a task."
         )
-    size = np.array([len(one) for one in whole])
-    row = np.repeat(np.arange(len(whole)), size)
-    shown = np.full((len(whole), max(2, size.max())), -1)
-    items = pd.Series([item for one in whole for item in one], name=entries.name, dtype=object)
-    shown[row, np.arange(len(row)) - (np.cumsum(size) - size)[row]] = item_codes(items, cells)
+    shown = np.full((number.max() + 1, max(2, place.max() + 1)), -1)
+    shown[number, place] = item
     return shown
 
 
@@ -381,8 +394,10 @@ def _items(answers: pd.Series[Any], shown: IntArray, cells: Names, codes: object
             "items={code: item}."
         )
     key = coding.key_of(answers)
-    names = range(1, shown.shape[1] + 1) if codes == "position" else check_items(codes, "codes")
-    place = key.among(names[: shown.shape[1]])
+    most = shown.shape[1]
+    by_number = isinstance(codes, str) and codes == "position"
+    names = range(1, most + 1) if by_number else check_items(codes, "codes")
+    place = key.among(names[:most])
     item = np.where(place < 0, -1, shown[np.arange(len(shown)), place])
     if (item < 0)[key.codes >= 0].any():
         raise ValueError(
@@ -398,22 +413,20 @@ def _check_names(answers: pd.Series[Any], cells: Names) -> None:
     numeric = pd.api.types.is_numeric_dtype(answers) and answers.notna().any()
     if numeric and not any(isinstance(cell, Real) for cell in cells):
         raise ValueError(
-            f"column {answers.name!r} must name items, and it contains numbers. If they are "
-            f"positions in the offered set, use codes='position'. If they are codes, use "
-            f"items={{code: item}}."
+            f"column {answers.name!r} must name items, and it contains numbers. Use "
+            f"codes='position' for positions in the offered set, and items={{code: item}} for "
+            f"codes. If numbers mark items, one row each, name the column of tasks with task=."
         )
 
 
-def _plan(offered: object) -> Plan:
+def _plan(offered: object) -> Questionnaires:
     """Read the plan of a questionnaire, which is public."""
     if isinstance(offered, Mapping):
         tasks = [
-            (version, number, as_list(items))
+            (version, number, items)
             for version, sets in offered.items()
             for number, items in enumerate(as_list(sets) or (), start=1)
         ]
-        if not tasks or not all(items for *_, items in tasks):
-            raise TypeError("offered must map each version to the list of its sets of items.")
         offered = pd.DataFrame(tasks, columns=["version", "task", "items"])
     view = frames.open_frame(offered, "offered")
     names = frames.column_names(view)
@@ -433,13 +446,13 @@ def _plan(offered: object) -> Plan:
             "offered must have one row for each version and task, and at least one has several. "
             "Number the tasks of each version."
         )
-    return Plan(table[sets], version, task)
+    return Questionnaires(table[sets], version, task)
 
 
 def _read_versions(
     table: pd.DataFrame,
     version: str,
-    plan: Plan,
+    plan: Questionnaires,
     sets: IntArray,
     read: Callable[[pd.Series[Any], IntArray], IntArray],
     roles: dict[str, str],
@@ -505,19 +518,13 @@ def _read_rows(
     marks: dict[str, tuple[str, Any]],
 ) -> Tasks:
     """Read one row per task and item."""
-    by_task = table.groupby(list(columns.owners.values()), sort=False, observed=True)
-    number = by_task.ngroup().to_numpy()
-    place = by_task.cumcount().to_numpy()
+    owners = list(columns.owners.values())
+    groups = table.groupby(owners, sort=False, observed=True)
     check_owned(coding.key_of(table[item]), item, "item")
     code = item_codes(table[item], cells)
-    if place.max() >= len(cells):
-        raise ValueError(
-            f"column {item!r} must name each item at most once in a task, and at least one task "
-            f"has more rows than there are items. Check that task= and respondent= identify a task."
-        )
+    number = np.asarray(groups.ngroup(), dtype=np.int64)
+    shown = _by_set(number, code, len(cells))
     row = np.unique(number, return_index=True)[1]
-    shown = np.full((len(row), place.max() + 1), -1)
-    shown[number, place] = code
     if not {BEST, WORST}.issuperset(marks):
         column = next(iter(marks.values()))[0]
         marks = {f"{PLACE} {rank}": (column, rank) for rank in range(1, shown.shape[1] + 1)}
@@ -549,7 +556,7 @@ def _answered(tasks: Tasks, owner: pd.Series[Any] | None, unanswered: Unanswered
     """
     shown = tasks.shown
     chosen = np.column_stack(list(tasks.answers.values()))
-    columns = ChoiceColumns(tuple(numbered(OFFERED, shown.shape[1])), tuple(tasks.answers))
+    columns = ChoiceColumns(tuple(numbered_columns(OFFERED, shown.shape[1])), tuple(tasks.answers))
     check_sets(shown, columns)
     check_answers(shown, chosen, columns)
     silent = unanswered_tasks(shown, chosen, columns)
@@ -560,16 +567,16 @@ def _answered(tasks: Tasks, owner: pd.Series[Any] | None, unanswered: Unanswered
             "If respondents decided it, it is part of the answer (unanswered='private'), which is "
             "not supported yet."
         )
-    remaining = ~silent
+    rows = ~silent
     if owner is not None:
         person = pd.factorize(owner)[0][tasks.row]
         _, first = np.unique(person, return_index=True)
-        remaining[first[np.bincount(person, ~silent) == 0]] = True
-    frames.check_rows(int(remaining.sum()))
+        rows[first[np.bincount(person, ~silent) == 0]] = True
+    frames.check_rows(int(rows.sum()))
     return Tasks(
-        tasks.row[remaining],
-        np.where(silent[:, None], -1, shown)[remaining],
-        {name: np.where(silent, -1, item)[remaining] for name, item in tasks.answers.items()},
+        tasks.row[rows],
+        np.where(silent[:, None], -1, shown)[rows],
+        {name: np.where(silent, -1, item)[rows] for name, item in tasks.answers.items()},
     )
 
 
@@ -578,7 +585,7 @@ def _choices_frame(table: pd.DataFrame, tasks: Tasks, labels: Names) -> pd.DataF
     result = table.take(tasks.row).reset_index(drop=True)
     result[OFFERED] = (tasks.shown >= 0).sum(axis=1)
     kind = pd.CategoricalDtype(list(labels))
-    shows = zip(numbered(OFFERED, tasks.shown.shape[1]), tasks.shown.T, strict=True)
+    shows = zip(numbered_columns(OFFERED, tasks.shown.shape[1]), tasks.shown.T, strict=True)
     for name, item in (*shows, *tasks.answers.items()):
         result[name] = pd.Categorical.from_codes(item, dtype=kind)
     result.attrs = {frames.DECLARED: pd.Index(labels).tolist()}

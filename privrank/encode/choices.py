@@ -20,21 +20,28 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from privrank.bradley_terry.modelmatrix import Predictor
+from privrank.bradley_terry.modelmatrix import Predictor, declare
 from privrank.encode import coding, frames
-from privrank.encode.comparisons import check_numeric_columns, read_patterns, units_by_pattern
+from privrank.encode.comparisons import (
+    COVARIATES,
+    check_numeric_columns,
+    read_patterns,
+    schema_of,
+    units_by_pattern,
+)
 from privrank.encode.encoded import (
     EncodedChoices,
-    declared_codes,
     open_rows,
     refuse_unused,
     sum_by,
     units_of,
 )
+from privrank.encode.rankingforms import item_codes
 from privrank.privacy.offered import Answer, Offered
 from privrank.release.survey import Covariates, Design
 from privrank.util.arrays import BoolArray, IntArray
-from privrank.util.checks import check_count, first_absent
+from privrank.util.checks import UNSTATED, check_count, first_absent
+from privrank.util.formula import parse
 
 OFFERED = "offered"
 PLACE = "place"
@@ -64,7 +71,7 @@ class ChoiceColumns:
         return np.tile(signs, (len(size), 1))
 
 
-def numbered(word: str, number: int) -> list[str]:
+def numbered_columns(word: str, number: int) -> list[str]:
     """Return the names of the columns 1 to `number`."""
     return [f"{word} {k}" for k in range(1, number + 1)]
 
@@ -104,8 +111,8 @@ def check_only_choices(usual: Mapping[str, bool], design: object) -> None:
 def choice_columns(present: Sequence[str]) -> ChoiceColumns:
     """Return the columns of a choices frame by their names; refuse a frame that has lost any."""
     own = [name for name in present if is_reserved(name)]
-    sets = numbered(OFFERED, sum(name.startswith(f"{OFFERED} ") for name in own))
-    places = numbered(PLACE, sum(name.startswith(PLACE) for name in own))
+    sets = numbered_columns(OFFERED, sum(name.startswith(f"{OFFERED} ") for name in own))
+    places = numbered_columns(PLACE, sum(name.startswith(PLACE) for name in own))
     named = [name for name in (BEST, WORST) if name in own]
     if first_absent((OFFERED, *sets, *places), own) is not None or bool(places) == bool(named):
         raise ValueError(
@@ -133,7 +140,8 @@ def check_sets(shown: IntArray, columns: ChoiceColumns) -> None:
     if (size == 1).any():
         raise ValueError(
             "offered= must give at least two items in each set, and at least one set has a single "
-            "item. Leave out tasks without a choice."
+            "item. If each row shows one item of a task, name the column of tasks with task=. "
+            "Leave out tasks without a choice."
         )
     if columns.answer == "best-worst" and (size == 2).any():
         raise ValueError(
@@ -166,8 +174,8 @@ def check_answers(shown: IntArray, chosen: IntArray, columns: ChoiceColumns) -> 
 def unanswered_tasks(shown: IntArray, chosen: IntArray, columns: ChoiceColumns) -> BoolArray:
     """Return which tasks lack any of their answers."""
     size = (shown >= 0).sum(axis=1)
-    needed = size if columns.answer == "order" else np.where(size, len(columns.answers), 0)
-    return np.asarray(((chosen >= 0).sum(axis=1) < needed) | (size == 0))
+    most = size if columns.answer == "order" else np.where(size, len(columns.answers), 0)
+    return np.asarray(((chosen >= 0).sum(axis=1) < most) | (size == 0))
 
 
 def _repeats(items: IntArray) -> bool:
@@ -176,7 +184,7 @@ def _repeats(items: IntArray) -> bool:
     return bool(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any())
 
 
-def encode_choices(
+def encode_tasks(
     frame: object,
     *,
     items: object = None,
@@ -221,8 +229,10 @@ def encode_choices(
     check_numeric_columns(view, None, predictor)
     labels = frames.declared_items(frame, columns.sets, items, public=True)
     names = [*public, OFFERED, *columns.sets, *columns.answers]
-    keys, shown, chosen = _read(view, names, columns, labels, by_row=respondent is None)
+    table = frames.collect(view, names)
+    table, shown, chosen = _read(table, columns, labels, by_row=respondent is None)
     size = (shown >= 0).sum(axis=1)
+    keys = {name: coding.key_of(table[name]) for name in public}
     owner = None if respondent is None else keys[respondent]
     nobs = units_of(owner, respondent, np.sign(size), bound)
     person = np.arange(nobs) if owner is None else owner.codes
@@ -250,26 +260,58 @@ def encode_choices(
     return EncodedChoices(design, totals.reshape(len(version), len(labels)), version)
 
 
+_ARGUMENTS = {"items", "respondent", "max_rows", "design"} | COVARIATES
+"""Arguments of a formula for choices."""
+
+
+def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> EncodedChoices:
+    """Encode the choices that a formula names, such as ``"best + worst ~ region"``.
+
+    The left side names the answers, ``order`` for places. `arguments` are the other arguments as
+    passed by the user.
+    """
+    parsed = parse(formula)
+    if not arguments.keys() <= _ARGUMENTS:
+        raise TypeError(
+            f"from_formula takes only formula, data and the arguments "
+            f"{', '.join(sorted(_ARGUMENTS))} for choices from offered sets."
+        )
+    check_only_choices({}, arguments.get("design"))
+    _, view = open_rows(data, arguments.get("respondent"), "choices")
+    columns = choice_columns(frames.column_names(view))
+    if "-".join(parsed.left) != columns.answer:
+        raise ValueError(
+            f"formula must name the answers of the choices on its left, here "
+            f"'{columns.answer.replace('-', ' + ')} ~ ...', got {formula!r}."
+        )
+    predictor = None
+    given = {name: arguments.get(name) for name in sorted(COVARIATES)}
+    if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
+        labels = frames.declared_items(data, columns.sets, arguments.get("items"), public=True)
+        schema = schema_of(data, parsed.right_text, public=True)
+        predictor = declare(parsed.right_text, schema, labels, **given)
+    return encode_tasks(
+        data,
+        items=arguments.get("items"),
+        respondent=arguments.get("respondent", UNSTATED),
+        max_rows=arguments.get("max_rows", 1),
+        predictor=predictor,
+    )
+
+
 def _read(
-    view: frames.Frame,
-    names: Sequence[str],
-    columns: ChoiceColumns,
-    labels: tuple[Any, ...],
-    *,
-    by_row: bool,
-) -> tuple[dict[str, coding.Key], IntArray, IntArray]:
-    """Return the keys of columns, and the validated items of sets and answers of each row.
+    table: pd.DataFrame, columns: ChoiceColumns, labels: tuple[Any, ...], *, by_row: bool
+) -> tuple[pd.DataFrame, IntArray, IntArray]:
+    """Return the rows of units, and their items of sets and of answers, -1 where missing.
 
     If rows are units, `by_row`, rows without a task are left out.
     """
-    keys, _ = coding.keys_of(next(frames.evaluate(view, names, whole=True)), names, None)
     shown, chosen = (
-        np.column_stack([_codes(keys[name], labels, name) for name in group])
+        np.column_stack([item_codes(table[name], labels) for name in group])
         for group in (columns.sets, columns.answers)
     )
     size = (shown >= 0).sum(axis=1)
-    marks = coding.real_numbers(pd.Series(keys[OFFERED].values))
-    if (np.append(marks, np.nan)[keys[OFFERED].codes] != size).any():
+    if (coding.real_numbers(table[OFFERED]) != size).any():
         raise ValueError(
             f"column {OFFERED!r} must give the number of items in '{OFFERED} 1', '{OFFERED} 2', "
             f"..., and at least one row has another number. Keep all columns of "
@@ -285,7 +327,7 @@ def _read(
         )
     rows = np.flatnonzero(size) if by_row else np.arange(len(size))
     frames.check_rows(len(rows), "choices")
-    return {name: key.take(rows) for name, key in keys.items()}, shown[rows], chosen[rows]
+    return table.iloc[rows], shown[rows], chosen[rows]
 
 
 def _check_public(public: Sequence[str], predictor: Predictor | None) -> None:
@@ -317,14 +359,6 @@ def _patterns(
     return pattern, replace(described, units=units)
 
 
-def _codes(key: coding.Key, labels: tuple[Any, ...], column: str) -> IntArray:
-    """Return the position of each item among the labels, -1 where it is missing."""
-    codes = np.full(len(key.codes), -1)
-    given = key.codes >= 0
-    codes[given] = declared_codes(coding.Key(key.codes[given], key.values), labels, column, "items")
-    return codes
-
-
 def _versions(
     person: IntArray, pattern: IntArray, shown: IntArray, answer: Answer
 ) -> tuple[Offered, IntArray]:
@@ -334,23 +368,33 @@ def _versions(
     """
     size = (shown >= 0).sum(axis=1)
     tasks = np.flatnonzero(size)
-    # in ascending order the missing items, -1, come first: move them to the end
-    ascending = np.sort(np.where(shown < 0, np.iinfo(np.int64).max, shown), axis=1)
-    rows = np.column_stack((size, ascending))[tasks]
-    distinct, number = np.unique(rows, axis=0, return_inverse=True)
+    # missing items, -1, come after the others
+    items = np.sort(np.where(shown < 0, np.iinfo(np.int64).max, shown), axis=1)
+    sets, _, number = _distinct(np.column_stack((size, items))[tasks])
     order = np.lexsort((number, person[tasks]))
     owner = person[tasks][order]
     # one row per unit: its pattern, then its sets in ascending order, then -1
     within = np.arange(len(owner)) - np.searchsorted(owner, owner)
-    table = np.full((person.max() + 1, 2 + within.max(initial=-1)), -1)
+    table = np.full((person.max() + 1, 2 + within.max(initial=0)), -1)
     table[person, 0] = pattern
     table[owner, 1 + within] = number[order]
-    versions, version, units = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+    versions, units, version = _distinct(table)
     offered = Offered(
         answer=answer,
-        sets=tuple(tuple(row[1 : 1 + row[0]]) for row in distinct.tolist()),
-        versions=tuple(tuple(one for one in row[1:] if one >= 0) for row in versions.tolist()),
-        units=tuple(units.tolist()),
-        patterns=tuple(versions[:, 0].tolist()),
+        sets=tuple(tuple(own[:length]) for length, *own in sets),
+        versions=tuple(tuple(one for one in own if one >= 0) for _, *own in versions),
+        units=units,
+        patterns=tuple(first for first, *_ in versions),
     )
     return offered, version
+
+
+def _distinct(rows: IntArray) -> tuple[list[tuple[int, ...]], tuple[int, ...], IntArray]:
+    """Return the distinct rows in order, how often each occurs, and the position of each row.
+
+    Rows have at least two columns. This takes a fifth of the time of :func:`numpy.unique`.
+    """
+    groups = pd.DataFrame(rows).groupby(list(range(rows.shape[1])))
+    size = groups.size()
+    number = np.asarray(groups.ngroup(), dtype=np.int64)
+    return list(size.index), tuple(size.tolist()), number

@@ -53,7 +53,7 @@ _MAX_DRAWN = 2**28
 """Largest number of rows, over all respondents, for which a draw has enough memory."""
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
-_OF_COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
+COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
 """Arguments of a formula: options of :func:`encode_comparisons`, declarations of covariates."""
 
 
@@ -449,7 +449,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"formula must name two columns (winner + loser) or three (item1 + item2 + outcome) on "
             f"its left, got {formula!r}."
         )
-    known = {"respondent", "counts"} | _OPTIONS | _OF_COVARIATES
+    known = {"respondent", "counts"} | _OPTIONS | COVARIATES
     if not arguments.keys() <= known:
         raise TypeError(
             f"from_formula takes only formula, data and the arguments {', '.join(sorted(known))}."
@@ -467,7 +467,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     outcome = rest[0] if rest else None
     columns = ComparisonColumns(item1, item2, outcome, respondent, counts, outcome is None)
     predictor = None
-    given = {name: arguments.get(name) for name in sorted(_OF_COVARIATES)}
+    given = {name: arguments.get(name) for name in sorted(COVARIATES)}
     if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
         covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
         frame, _ = open_comparisons(data, columns, covariates)

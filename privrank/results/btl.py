@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, Literal
@@ -13,7 +13,6 @@ import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.fit import answer_probabilities
-from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.predictor import (
     groups_at,
     pair_predictors,
@@ -26,11 +25,11 @@ from privrank.plans.declarations import MIN_ITEMS_MATCHED
 from privrank.release.names import PAIR_COUNTS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import ASSERTED, Covariates
-from privrank.results import guarantee, plots, tables
+from privrank.results import guarantee, plots, predictions, tables
 from privrank.results.claims import assumed, percent, said
 from privrank.results.coefficients import TIE_ROW, CoefficientResult
 from privrank.results.hypotheses import HypothesisTest
-from privrank.util.arrays import FloatArray, immutable
+from privrank.util.arrays import immutable
 from privrank.util.checks import check_choice, check_count, check_flag, check_number
 from privrank.util.solvers import propagate
 
@@ -174,6 +173,7 @@ class BTLResult(CoefficientResult):
                 f"worth() is the multiplicative scale of the logit, and this fit has "
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
+        predictions.check_scale(self.release, "worth()")
         worths = self._at(at).values
         shares = np.full(len(worths), np.nan)
         for part in self._inference().equations.components.groups:
@@ -247,7 +247,9 @@ class BTLResult(CoefficientResult):
             plus half the probability of a tie, which is larger. The model does not estimate the
             share of ties. With ``ties="davidson"`` the column is ``preferred_if_decided``, the
             probability among answers that are not ties. It is shown with the probabilities among
-            all answers: ``win``, ``tie`` and ``loss`` of item1.
+            all answers: ``win``, ``tie`` and ``loss`` of item1. With best-worst answers, whose
+            worths have the scale of their sets, there is no such column, and ``lower`` and
+            ``upper`` are limits of the difference.
 
         Examples
         --------
@@ -263,16 +265,18 @@ class BTLResult(CoefficientResult):
         count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
         # limits of differences map to limits of probabilities: the link function is increasing
         lower, upper = worths.intervals(self._level(alpha) / count)
+        limits = {"lower": lower, "upper": upper}
+        if not self.release.design.scaled_by_sets:
+            sides = {predictions.probability_name([self.release]): difference, **limits}
+            limits = {name: self.link.probability(side) for name, side in sides.items()}
         return pd.DataFrame(
             {
                 "item1": names[first],
                 "item2": names[second],
                 "difference": difference,
                 "std_err": np.where(together, worths.contrast_errors[first, second], np.nan),
-                **_answer_columns(difference, worths.inference),
-                probability_name([self.release]): self.link.probability(difference),
-                "lower": self.link.probability(lower),
-                "upper": self.link.probability(upper),
+                **predictions.answer_columns(difference, worths.inference),
+                **limits,
                 "pvalue": np.minimum(count * worths.pvalues, 1.0),
             }
         )
@@ -284,14 +288,17 @@ class BTLResult(CoefficientResult):
         ----------
         frame : DataFrame
             Columns ``item1``, ``item2`` and the covariates of the model; with an order effect item1
-            is the item named first.
+            is the item named first. Or, for choices from sets, columns ``offered 1``,
+            ``offered 2``, ... with the items of a set in each row, missing after the last.
 
         Returns
         -------
         DataFrame
             ``probability`` that item1 is preferred, ``lower`` and ``upper``, with the index of
             `frame`. With ties the columns are ``preferred_plus_half_ties``, or ``win``, ``tie``,
-            ``loss`` and ``preferred_if_decided`` (see :meth:`pairwise`).
+            ``loss`` and ``preferred_if_decided`` (see :meth:`pairwise`). For offered sets there is
+            one row for each row of `frame` (column ``row``) and ``item``, with the probability that
+            the item is the ``best`` or the ``worst`` of its set, in the reference profile.
 
         Raises
         ------
@@ -307,6 +314,10 @@ class BTLResult(CoefficientResult):
         0                     0.585  0.442   0.72
         """
         design = self.release.design
+        if isinstance(frame, pd.DataFrame) and "offered 1" in frame.columns:
+            worths = self._at(None).values
+            return predictions.set_probabilities(self.release, worths, frame)
+        predictions.check_scale(self.release, "predict() for pairs")
         if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
             raise TypeError("frame must be a pandas frame with columns item1 and item2.")
         index = pd.Index(design.items)
@@ -326,8 +337,8 @@ class BTLResult(CoefficientResult):
         t = shown @ self.estimate.coefficients
         t = np.where(inference.equations.components.identifies(shown), t, np.nan)
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
-        sides = {probability_name([self.release]): t, "lower": lower, "upper": upper}
-        columns = _answer_columns(t, inference)
+        sides = {predictions.probability_name([self.release]): t, "lower": lower, "upper": upper}
+        columns = predictions.answer_columns(t, inference)
         columns |= {name: self.link.probability(side) for name, side in sides.items()}
         return pd.DataFrame(columns, index=frame.index)
 
@@ -343,6 +354,7 @@ class BTLResult(CoefficientResult):
         >>> result.probabilities().loc["crimRate"].round(3).to_dict()
         {'crimRate': 0.5, 'position': 0.71, 'socBurd': 0.585, 'culture': 0.767}
         """
+        predictions.check_scale(self.release, "probabilities()")
         worths = self._at(at).values
         difference = worths[:, None] - worths
         label = self._inference().equations.components.label
@@ -438,6 +450,7 @@ class BTLResult(CoefficientResult):
                 f"elo() is a scale of the logit, and this fit has link={self.link.name!r}: use "
                 f"worths()."
             )
+        predictions.check_scale(self.release, "elo()")
         middle = check_number("base", base, -math.inf, math.inf, "()")
         worths: pd.DataFrame = self.worths(at)
         points = _ELO * worths[["worth", "std_err", "lower", "upper"]]
@@ -492,6 +505,7 @@ class BTLResult(CoefficientResult):
         >>> len(drawn), drawn.attrs["synthetic"]
         (3, 'drawn from a fitted model, epsilon = 1 per row, seeded noise')
         """
+        predictions.check_scale(self.release, "simulate()")
         size = check_count("n", n)
         source = generator(rng)
         release: Release = self.release
@@ -512,7 +526,7 @@ class BTLResult(CoefficientResult):
             frame = pd.DataFrame(PlackettLuce(worths).rvs(size, source), columns=list(self.items))
         else:
             tie = float(self.estimate.coefficients[-1])
-            frame = _comparisons(release, worths, tie, size, source)
+            frame = predictions.simulated_comparisons(release, worths, tie, size, source)
         seeded = ", seeded noise" if release.source == "seeded" else ""
         caption = guarantee.caption(release)
         frame.attrs["synthetic"] = f"drawn from a fitted model, {caption}{seeded}"
@@ -650,44 +664,6 @@ class BTLResult(CoefficientResult):
         return plots.pairwise(table, caption, label, seeded=self.release.source == "seeded", ax=ax)
 
     plot = plot_worth
-
-
-def _comparisons(
-    release: Release, worths: FloatArray, tie: float, size: int, rng: np.random.Generator
-) -> pd.DataFrame:
-    """Return `size` comparisons of every pair, in the order of the items."""
-    names = np.array(release.survey.items, dtype=object)
-    first, second = (np.repeat(side, size) for side in np.triu_indices(len(names), 1))
-    difference = worths[first] - worths[second]
-    if release.design.davidson:
-        won, tied, _ = answer_probabilities(difference, tie)
-    else:
-        won = release.link.probability(difference)
-        tied = np.zeros(len(difference))
-    uniform = rng.random(len(difference))
-    return pd.DataFrame(
-        {
-            "item1": names[first],
-            "item2": names[second],
-            "outcome": np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1)),
-        }
-    )
-
-
-def probability_name(releases: Sequence[Release]) -> str:
-    """Return the column name of preference probabilities, by the model of ties."""
-    if all(release.design.davidson for release in releases):
-        return "preferred_if_decided"
-    tied = any(release.design.ties for release in releases)
-    return "preferred_plus_half_ties" if tied else "probability"
-
-
-def _answer_columns(difference: FloatArray, inference: Inference) -> dict[str, FloatArray]:
-    """Return the probability of each answer if ties have a parameter."""
-    if not inference.equations.tied:
-        return {}
-    answers = answer_probabilities(difference, float(inference.fitted.coefficients[-1]))
-    return dict(zip(("win", "tie", "loss"), answers, strict=True))
 
 
 def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:

@@ -17,7 +17,7 @@ from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release, ReleasedPart, distribution_name
-from privrank.release.survey import MAIN, PARTS, Design
+from privrank.release.survey import MAIN, PARTS, Design, Sample
 from privrank.results.claims import ERRORS, said, warned
 from privrank.results.tables import statistic_words
 
@@ -158,7 +158,14 @@ def noise_name(part: ReleasedPart, details: bool) -> str:
 def unit_of(release: Release) -> str:
     """Return the privacy unit; one row of a frame may stand for several comparisons."""
     survey = release.survey
-    return "comparison" if isinstance(survey, Design) and survey.unit == "row" else survey.unit
+    return row_of(survey) if isinstance(survey, Design) and survey.unit == "row" else survey.unit
+
+
+def row_of(survey: Design | Sample) -> str:
+    """Return the word for a row of a survey."""
+    if isinstance(survey, Sample):
+        return "row"
+    return "comparison" if survey.offered is None else "task"
 
 
 def noise_source(release: Release) -> str:
@@ -291,8 +298,7 @@ def privacy_notes(release: Release) -> list[str]:
     if isinstance(survey, Design) and survey.excess == "sample":
         unit = f"{unit} (any number of rows)"
     elif survey.unit == "respondent" and survey.max_rows > 1:
-        row = "comparison" if isinstance(survey, Design) else "row"
-        unit = f"{unit} (up to {survey.max_rows} {row}s)"
+        unit = f"{unit} (up to {survey.max_rows} {row_of(survey)}s)"
     # show more digits at a small epsilon, for which exp(epsilon) is close to 1
     digits = 3 if epsilon >= 0.1 else 6
     return [

@@ -21,7 +21,7 @@ from privrank.release.survey import record_of
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Summarised
-from privrank.results.btl import BTLResult, probability_name
+from privrank.results.btl import BTLResult
 from privrank.results.claims import ERRORS, assumed, percent, said, warned
 from privrank.results.hypotheses import signed_z
 from privrank.results.pooling import (
@@ -32,6 +32,7 @@ from privrank.results.pooling import (
     score_source,
     worth_source,
 )
+from privrank.results.predictions import probability_name
 from privrank.util.arrays import FloatArray, IntArray, immutable
 
 Survey = Literal["same", "different"]

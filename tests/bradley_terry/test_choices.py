@@ -193,7 +193,22 @@ def test_third_cumulants_equal_enumeration(answer):
     np.testing.assert_allclose(one, expected[1:2], rtol=1e-11)
 
 
-def test_third_cumulants_of_orders_treat_pairs_as_independent():
+def test_third_cumulants_of_orders_are_exact_to_first_order():
+    rng = np.random.default_rng(9)
+    for size in range(2, 7):
+        pairs, score = one_set(size, "order")
+        for spread, accuracy in ((1e-4, 1e-4), (0.1, 0.1)):
+            worths = rng.normal(0, spread, size)
+            weights = rng.normal(0, 1.0, size)
+            scores, share = outcomes("order", worths)
+            values = scores @ weights
+            exact = share @ (values - share @ values) ** 3
+            found = score.third(apart(worths), apart(weights)[None], pairs.count)
+            size_of_terms = size**2 * (np.abs(apart(weights)) ** 3 * np.abs(apart(worths))).sum()
+            assert found == pytest.approx([exact], abs=0.1 * accuracy * size_of_terms)
+
+
+def test_third_cumulants_of_orders_of_two_are_those_of_comparisons():
     pairs, score = represented(((0, 1), (0, 2), (1, 2)), "order", np.array([2.0, 3.0, 5.0]))
     t = np.array([0.5, -1.0, 2.0])
     along = np.array([[1.0, -2.0, 0.7]])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from measuring import statements
 
-from privrank.encode.encoded import Encoded, EncodedGroups, EncodedSample
+from privrank.encode.encoded import Encoded, EncodedChoices, EncodedGroups, EncodedSample
 
 PACKAGE = Path(__file__).parents[2] / "privrank"
 
@@ -64,7 +64,8 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS = {"_pairs", "_parts", "_units", "_loose", "_ties"}
 SAMPLES, GROUPS, PAIRED = {"_rows", "_people"}, {"_parts"}, {"_partners"}
-HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED
+CHOICES = {"_totals", "_version"}
+HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED | CHOICES
 OPENED = {
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
     "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
@@ -379,7 +380,7 @@ def test_only_mechanisms_open_encoded_data():
     assert {module: held for module, held in found.items() if held} == OPENED
     # an encoder fills what it encodes; reading it there would be a way round the budget
     assert "encode" not in {subpackage_of(module) for module in OPENED}
-    kinds = (Encoded, EncodedSample, EncodedGroups)
+    kinds = (Encoded, EncodedSample, EncodedGroups, EncodedChoices)
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     assert {name for name in fields if name.startswith("_")} == HELD
 
@@ -396,7 +397,7 @@ def test_no_string_opens_encoded_data():
 
 
 def test_encoded_data_are_passed_only_to_trusted_subpackages():
-    types = {"Encoded", "EncodedSample", "EncodedGroups"}
+    types = {"Encoded", "EncodedSample", "EncodedGroups", "EncodedChoices"}
     found = {
         subpackage_of(module)
         for module in MODULES

@@ -167,8 +167,8 @@ def test_classes_are_small():
 # Functions with more arguments than eight. Models, their `fit` and public readers name all of a
 # survey's facts; what stands behind them in `encode` and `plans` takes the same facts.
 MANY_PARAMETERS = {
-    *("__init__", "fit", "as_comparisons", "as_rankings", "contribution_tradeoff"),
-    *("encode_comparisons", "encode_samples", "plan_comparison"),
+    *("__init__", "fit", "as_choices", "as_comparisons", "as_rankings"),
+    *("contribution_tradeoff", "encode_comparisons", "encode_samples", "plan_comparison"),
 }
 
 

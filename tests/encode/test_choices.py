@@ -12,7 +12,7 @@ from searching import check_refusal
 
 import privrank as pr
 from privrank.bradley_terry.modelmatrix import declare
-from privrank.encode.choices import encode_choices
+from privrank.encode.choices import encode_tasks
 from privrank.encode.comparisons import schema_of
 
 CANARY = "CANARY"
@@ -137,7 +137,7 @@ def convert(frame=TASKS, **options):
 
 
 def encode(frame, *, respondent="id", max_rows=3, **options):
-    return encode_choices(frame, respondent=respondent, max_rows=max_rows, **options)
+    return encode_tasks(frame, respondent=respondent, max_rows=max_rows, **options)
 
 
 def facts(encoded):
@@ -382,10 +382,6 @@ def test_rows_of_a_plan_are_respondents():
     found = convert(WIDE.drop(columns="id"), **FORMS["plan"][1], respondent=None)
     assert found["respondent"].tolist() == np.repeat(range(12), 3).tolist()
     assert facts(encode(found, respondent="respondent")) == facts(encode(EXPECTED))
-    # a column of that name is not replaced
-    named = WIDE.rename(columns={"id": "respondent"})
-    found = convert(named, **FORMS["plan"][1], respondent=None)
-    assert found["respondent"].iloc[0].startswith(CANARY)
 
 
 # Refusals
@@ -411,7 +407,7 @@ REFUSED = {
     "worst outside": (changed(0, "least", OUTSIDE), {}, ["worst must be an item of the set"]),
     "same": (TASKS.assign(least=TASKS["most"]), {}, ["best, worst must name different items"]),
     "one column": (TASKS, {"worst": "most"}, ["a column of its own"]),
-    "one mark": (LONG, {**LONG_FORM, "worst": "choice", "codes": None}, ["different entries"]),
+    "one mark": (LONG, {**LONG_FORM, "codes": {"best": 1, "worst": 1}}, ["different entries"]),
     "no mark": (
         LONG.assign(choice="most"),
         {**LONG_FORM, "codes": {"best": "best"}},
@@ -427,17 +423,18 @@ REFUSED = {
     "rows of items": (
         LONG,
         {**LONG_FORM, "task": None, "worst": None, "codes": None},
-        ["'item'", "name the column of tasks"],
+        ["name the column of tasks"],
     ),
     "numbers": (PLACED, {}, ["'most'", "codes='position'", "items={code: item}"]),
     "no such codes": (PLACED, {"codes": "positions"}, ["'position' or a list"]),
     "codes of marks": (TASKS, {"codes": BOTH}, ["rows with task="]),
+    "column twice": (TASKS, {"offered": ["show1", "show1"]}, ["a column of its own"]),
     "repeated": (
         changed(0, "show2", TASKS["show1"].iloc[0]),
         {"best": None},
         ["different items in each set"],
     ),
-    "single": (TASKS, {"offered": ["show1"]}, ["'show1'", "list of items"]),
+    "single": (TASKS, {"offered": ["show1"]}, ["at least two items"]),
     "one item": (
         TASKS.assign(show2=None, show3=None, show4=None),
         {"best": None},
@@ -447,6 +444,7 @@ REFUSED = {
     "undeclared": (changed(0, "show1", SECRET), {}, ["'show1'", "not listed in items"]),
     "undeclared answer": (changed(0, "most", SECRET), {}, ["'most'", "not listed in items"]),
     "no items": (TASKS, {"items": None}, ["items must be declared"]),
+    "codes of items": (CODED, {"items": {1: "Price", "1": "Brand"}}, ["the codes in items"]),
     "gap": (changed(0, "show2", None), {}, ["without a gap"]),
     "unanswered": (SILENT, {}, ["'refuse'", "'public'", "'private'"]),
     "private": (TASKS, {"unanswered": "private"}, ["not supported yet"]),
@@ -464,7 +462,16 @@ REFUSED = {
     ),
     "plan twice": (WIDE, {**PLAN_FORM, "offered": pd.concat([PLAN, PLAN])}, ["one row for each"]),
     "plan without tasks": (WIDE, {**PLAN_FORM, "offered": PLAN.drop(columns="task")}, ["'task'"]),
-    "plan of texts": (WIDE, {**PLAN_FORM, "offered": {"x": 1}}, ["list of its sets"]),
+    "plan of texts": (
+        WIDE,
+        {**PLAN_FORM, "offered": {"x": 1}},
+        ["offered must have at least one row"],
+    ),
+    "unused respondents": (
+        WIDE.rename(columns={"id": "respondent"}),
+        {**PLAN_FORM, "respondent": None},
+        ["respondent='respondent'"],
+    ),
     "task and version": (WIDE, {**PLAN_FORM, "task": "v"}, ["With task=", "With version="]),
     "two best": (LONG.assign(choice=1), LONG_FORM, ["'choice'", "several"]),
     "no task": (LONG.drop(columns="task").assign(task=1), LONG_FORM, ["task= and respondent="]),
@@ -477,7 +484,7 @@ REFUSED = {
         {"codes": "position"},
         ["positions"],
     ),
-    "no list": (LISTS.assign(shown=SECRET), {"offered": "shown"}, ["list of items"]),
+    "no list": (LISTS.assign(shown=SECRET), {"offered": "shown"}, ["not listed in items"]),
     "list in list": (LISTS.assign(shown=[[[SECRET]]] * len(TASKS)), {"offered": "shown"}, ["list"]),
     "sep": (TASKS, {"sep": ";"}, ["sep must be"]),
     "missing respondent": (changed(0, "id", None), {}, ["'id'", "missing"]),

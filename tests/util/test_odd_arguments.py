@@ -128,6 +128,35 @@ CALLS = {
         {"frame": ranks(), "form": "rankings"},
         ["frame", "form", "items", "respondent", "places", "ties", "missing"],
     ),
+    "as_choices": (
+        pr.as_choices,
+        {
+            "frame": ranks().assign(best="a").replace({1: "a", 2: "b", 3: "c", 4: "d"}),
+            "offered": ITEMS,
+            "best": "best",
+            "items": ITEMS,
+        },
+    ),
+    "as_choices by version": (
+        pr.as_choices,
+        {
+            "frame": pd.DataFrame({"v": [1], "best": ["a"]}),
+            "offered": {1: [["a", "b"]]},
+            "version": "v",
+            "best": "best",
+            "items": ITEMS,
+        },
+    ),
+    "as_choices by item": (
+        pr.as_choices,
+        {
+            "frame": pd.DataFrame({"t": [1, 1], "item": ["a", "b"], "best": [1, 0]}),
+            "offered": "item",
+            "task": "t",
+            "best": "best",
+            "items": ITEMS,
+        },
+    ),
     "Budget": (pr.Budget, {"epsilon": 1.0}, ["epsilon", "delta", "unit", "label"]),
     "from_json": (pr.from_json, {"text": "{}"}),
     "a record": (pr.Release.from_record, {"record": {}}),

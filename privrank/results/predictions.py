@@ -1,0 +1,100 @@
+"""Predictions of a fitted model: names of probabilities, answers to pairs and to offered sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from privrank.bradley_terry.fit import answer_probabilities
+from privrank.bradley_terry.inference import Inference
+from privrank.release.release import Release
+from privrank.util.arrays import FloatArray
+
+
+def simulated_comparisons(
+    release: Release, worths: FloatArray, tie: float, size: int, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return `size` comparisons of every pair, in the order of the items."""
+    names = np.array(release.survey.items, dtype=object)
+    first, second = (np.repeat(side, size) for side in np.triu_indices(len(names), 1))
+    difference = worths[first] - worths[second]
+    if release.design.davidson:
+        won, tied, _ = answer_probabilities(difference, tie)
+    else:
+        won = release.link.probability(difference)
+        tied = np.zeros(len(difference))
+    uniform = rng.random(len(difference))
+    return pd.DataFrame(
+        {
+            "item1": names[first],
+            "item2": names[second],
+            "outcome": np.where(uniform < won, 1, np.where(uniform < won + tied, 0, -1)),
+        }
+    )
+
+
+def probability_name(releases: Sequence[Release]) -> str:
+    """Return the column name of preference probabilities, by the model of ties."""
+    if all(release.design.davidson for release in releases):
+        return "preferred_if_decided"
+    tied = any(release.design.ties for release in releases)
+    return "preferred_plus_half_ties" if tied else "probability"
+
+
+def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, FloatArray]:
+    """Return the probability of each answer if ties have a parameter."""
+    if not inference.equations.tied:
+        return {}
+    answers = answer_probabilities(difference, float(inference.fitted.coefficients[-1]))
+    return dict(zip(("win", "tie", "loss"), answers, strict=True))
+
+
+def check_scale(release: Release, what: str) -> None:
+    """Refuse a prediction for which worths must have the scale of paired comparisons."""
+    if release.design.scaled_by_sets:
+        raise ValueError(
+            f"{what} needs worths on the scale of paired comparisons, and the scale of best-worst "
+            "worths depends on the size of the offered sets. Use the differences of pairwise(), or "
+            "predict() for sets of the offered sizes."
+        )
+
+
+def set_probabilities(release: Release, worths: FloatArray, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the probabilities that each offered item is the best or the worst of its set.
+
+    `frame` has the columns ``offered 1``, ``offered 2``, ... The result has one row for each row of
+    `frame` and item of its set.
+    """
+    offered = release.design.offered
+    columns = [name for name in frame.columns if str(name).startswith("offered ")]
+    cells = pd.Index(frame[columns].astype("str").to_numpy().ravel())
+    codes = pd.Index(release.survey.items).get_indexer_for(cells)
+    given = frame[columns].notna().to_numpy()
+    shown = codes.reshape(given.shape)
+    sizes = set() if offered is None else {len(items) for items in offered.sets}
+    asked = set(given.sum(axis=1).tolist())
+    known = asked <= sizes or (asked and min(asked) >= 2 and not release.design.scaled_by_sets)
+    sets = [some[here] for some, here in zip(shown, given, strict=True)]
+    repeated = any(len(np.unique(items)) < len(items) for items in sets)
+    if offered is None or not known or repeated or (shown[given] < 0).any():
+        raise ValueError(
+            "frame must offer different items of a model of choices from sets, in columns "
+            "'offered 1', 'offered 2', ... For best and worst answers sets must have the sizes "
+            "that were offered in the survey."
+        )
+    rows = []
+    for row, items in zip(frame.index, sets, strict=True):
+        odds = np.exp(worths[items][:, None] - worths[items])
+        if offered.answer == "best-worst":
+            np.fill_diagonal(odds, 0.0)
+            odds /= odds.sum()
+            named = {"best": odds.sum(axis=1), "worst": odds.sum(axis=0)}
+        elif offered.answer == "worst":
+            named = {"worst": 1.0 / odds.sum(axis=1)}
+        else:
+            named = {"best": 1.0 / odds.sum(axis=0)}
+        names = [release.survey.items[k] for k in items]
+        rows.append(pd.DataFrame({"row": row, "item": names, **named}))
+    return pd.concat(rows, ignore_index=True)

@@ -1,0 +1,333 @@
+"""Coverage and error of worths from choices of offered sets, and of simple rivals.
+
+Plans: `A` has 30 versions of 10 random sets of 4 of 8 items for 300 respondents; `B` the 7 sets of
+4 of 7 items of a balanced design for 180; `C` 50 versions of 12 sets of 5 of 20 items for 500; in
+`uneven` (300 respondents, 10 sets of 4 of 8) some items are shown four times as often as others.
+`farmers` order 3 of 10 items, one set each. Populations: all respondents have the `same` worths;
+two `camps` differ by 1.5 in opposite directions in two items; or worths are `random` with a
+standard deviation of 0.8. `groups` fits 400 and 200 respondents of plan A with a covariate; its
+contrasts are the differences of the groups in differences of two items.
+
+The true worths are those at which the model expects the mean answers of the population. Statements
+are about all differences of two items. `rival` is ten lines long and has no intervals: the counts
+of best minus worst answers (of best answers; of net wins) with Laplace noise at all of epsilon,
+divided by how often the item was shown, on the scale log((1 + x) / (1 - x)) (log x for best
+answers). `rival apart` counts best and worst answers separately, each at half of epsilon. Where a
+model is compared with a rival, both are rescaled to the true worths by least squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import study
+from scipy.optimize import root
+
+import privrank as pr
+from privrank.bradley_terry.predictor import display
+from privrank.bradley_terry.scoretests import pvalues
+
+ALPHA, DRAWS = 0.05, 4000
+FANO = ((0, 1, 3), (1, 2, 4), (2, 3, 5), (3, 4, 6), (0, 4, 5), (1, 5, 6), (0, 2, 6))
+SHAPES = {
+    "A": (300, 30, 10, 4, 8),
+    "B": (180, 1, 7, 4, 7),
+    "C": (500, 50, 12, 5, 20),
+    "uneven": (300, 30, 10, 4, 8),
+    "farmers": (600, 600, 1, 3, 10),
+    "groups": (600, 30, 10, 4, 8),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A plan, how its sets are answered, the population, and epsilon."""
+
+    plan: str
+    answer: str
+    population: str
+    epsilon: float
+
+    def __str__(self) -> str:
+        return f"{self.plan}, {self.answer}, {self.population}, epsilon {self.epsilon:g}"
+
+    def replicates(self, asked: int) -> int:
+        return min(asked, 120) if self.plan == "C" else asked
+
+    @property
+    def respondents(self) -> int:
+        return SHAPES[self.plan][0]
+
+    @property
+    def items(self) -> int:
+        return SHAPES[self.plan][-1]
+
+
+@cache
+def sets_of(plan: str) -> np.ndarray:
+    """Return the sets of all versions, shape (versions, tasks, size)."""
+    _, versions, tasks, size, m = SHAPES[plan]
+    if plan == "B":
+        return np.array([[sorted({*range(7)} - {*line}) for line in FANO]])
+    rng = np.random.default_rng(20261130)
+    weight = np.repeat((4.0, 1.0), m // 2) if plan == "uneven" else np.ones(m)
+    keys = rng.exponential(size=(versions, tasks, m)) / weight
+    return np.sort(np.argsort(keys, axis=2)[:, :, :size], axis=2)
+
+
+def worths_of(plan: str, group: int = 0) -> np.ndarray:
+    """Return the worths of a group, from 1 to -1."""
+    m = SHAPES[plan][-1]
+    worths = np.linspace(1.0, -1.0, m)[np.random.default_rng(7).permutation(m)]
+    return worths if group == 0 else worths + 0.6 * np.where(np.arange(m) % 2, 1, -1)
+
+
+def population(cell: Cell, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the worths of respondents, shape (size, m)."""
+    worths = np.tile(worths_of(cell.plan), (size, 1))
+    if cell.plan == "groups":
+        worths[size * 2 // 3 :] = worths_of(cell.plan, 1)
+    if cell.population == "camps":
+        side = np.where(np.arange(size) % 2, 1.5, -1.5)
+        worths[:, 0] += side
+        worths[:, 1] -= side
+    elif cell.population == "random":
+        worths += 0.8 * rng.standard_normal(worths.shape)
+    return worths
+
+
+def answered(
+    worths: np.ndarray, sets: np.ndarray, answer: str, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the best and the worst item, or the order; worths (n, m), sets (n, tasks, size)."""
+    own = np.take_along_axis(worths[:, None, :], sets, axis=2)
+    felt = own + rng.gumbel(size=own.shape)
+    order = np.argsort(-felt, axis=2)
+    if answer == "best-worst":
+        size = own.shape[2]
+        joint = own[..., :, None] - own[..., None, :] + rng.gumbel(size=(*own.shape, size))
+        joint[..., np.arange(size), np.arange(size)] = -np.inf
+        best, worst = np.divmod(joint.reshape(*own.shape[:2], -1).argmax(axis=2), size)
+        order = np.stack((best, worst), axis=2)
+    return np.take_along_axis(sets, order if answer == "order" else order[..., :2], axis=2)
+
+
+def scores(cell: Cell, sets: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """Return the item vectors of respondents, shape (n, m)."""
+    n, _, size = sets.shape
+    position = {"best": (1, 0), "best-worst": (1, -1), "order": range(size - 1, -size, -2)}
+    total = np.zeros((n, cell.items))
+    for k, score in enumerate(position[cell.answer]):
+        for task in range(sets.shape[1]):
+            total[np.arange(n), answers[:, task, k]] += score
+    return total
+
+
+def expected(v: np.ndarray, sets: np.ndarray, answer: str) -> np.ndarray:
+    """Return the mean item vector of the model for sets, shape (sets, size)."""
+    u = v[sets]
+    odds = np.exp(u[:, :, None] - u[:, None, :])
+    if answer == "best":
+        mean = 1.0 / odds.sum(axis=1)
+    elif answer == "order":
+        mean = np.tanh(0.5 * (u[:, :, None] - u[:, None, :])).sum(axis=2)
+    else:
+        odds[:, np.arange(u.shape[1]), np.arange(u.shape[1])] = 0.0
+        joint = odds / odds.sum(axis=(1, 2), keepdims=True)
+        mean = joint.sum(axis=2) - joint.sum(axis=1)
+    return np.bincount(sets.ravel(), mean.ravel(), minlength=len(v))
+
+
+@cache
+def truth(plan: str, answer: str, population_name: str, group: int = 0) -> np.ndarray:
+    """Return the worths at which the model expects the mean answers of the population."""
+    cell = Cell(plan, answer, population_name, np.inf)
+    sets = sets_of(plan).reshape(-1, SHAPES[plan][3])
+    centre = worths_of(plan, group)
+    if population_name == "same":
+        return centre - centre.mean()
+    rng = np.random.default_rng(11)
+    people = population(replace(cell, plan="A") if plan == "groups" else cell, DRAWS, rng)
+    people += centre - worths_of(plan)
+    mean = np.mean([expected(v, sets, answer) for v in people], axis=0)
+
+    def off(v: np.ndarray) -> np.ndarray:
+        full = np.append(v, -v.sum())
+        return (expected(full, sets, answer) - mean)[:-1]
+
+    solved = root(off, (centre - centre.mean())[:-1], tol=1e-10).x
+    return np.append(solved, -solved.sum())
+
+
+def frame_of(cell: Cell, sets: np.ndarray, answers: np.ndarray) -> pd.DataFrame:
+    """Return a choices frame."""
+    n, tasks, size = sets.shape
+    kind = pd.CategoricalDtype([f"i{k}" for k in range(cell.items)])
+
+    def named(codes: np.ndarray) -> pd.Categorical:
+        return pd.Categorical.from_codes(codes.ravel(), dtype=kind)
+
+    columns = {"id": np.repeat(np.arange(n), tasks), "offered": size}
+    columns |= {f"offered {k + 1}": named(sets[:, :, k]) for k in range(size)}
+    if cell.answer == "order":
+        columns |= {f"place {k + 1}": named(answers[:, :, k]) for k in range(size)}
+    else:
+        columns["best"] = named(answers[:, :, 0])
+        if cell.answer == "best-worst":
+            columns["worst"] = named(answers[:, :, 1])
+    frame = pd.DataFrame(columns)
+    if cell.plan == "groups":
+        frame["region"] = np.where(frame["id"] < n * 2 // 3, "north", "south")
+    return frame
+
+
+def rescaled_error(estimate: np.ndarray, true: np.ndarray) -> float:
+    """Return the root mean square error of differences of items after rescaling."""
+    estimate = estimate - estimate.mean()
+    slope = float(estimate @ true / max(estimate @ estimate, 1e-12))
+    return float(
+        np.sqrt(2.0 * np.mean((slope * estimate - true) ** 2) * len(true) / (len(true) - 1))
+    )
+
+
+def rivals(
+    cell: Cell, sets: np.ndarray, answers: np.ndarray, true: np.ndarray, rng: np.random.Generator
+) -> dict[str, float]:
+    """Return the errors of the rivals."""
+    n, tasks, size = sets.shape
+    shown = np.bincount(sets.ravel(), minlength=cell.items).astype(float)
+    total = scores(cell, sets, answers).sum(axis=0)
+    # how far the answer to one task moves these counts, in l1
+    moved = {"best": 2, "best-worst": 4, "order": 4 * (size**2 // 4)}[cell.answer]
+    noise = np.zeros((3, cell.items))
+    if cell.epsilon < np.inf:
+        noise = rng.laplace(0.0, moved * tasks / cell.epsilon, noise.shape)
+    share = (total + noise[0]) / shown
+    if cell.answer == "best":
+        return {"rival": rescaled_error(np.log(np.maximum(share, 0.005)), true)}
+    share = np.clip(share / (size - 1 if cell.answer == "order" else 1), -0.98, 0.98)
+    found = {"rival": rescaled_error(np.log((1.0 + share) / (1.0 - share)), true)}
+    if cell.answer == "best-worst":
+        # each is moved by 2 in a task, and has half of epsilon
+        named = [np.bincount(answers[:, :, k].ravel(), minlength=cell.items) for k in (0, 1)]
+        best, worst = np.maximum((np.array(named) + noise[1:]) / shown, 0.005)
+        found["rival apart"] = rescaled_error(0.5 * np.log(best / worst), true)
+    return found
+
+
+def run(rng: np.random.Generator, cell: Cell) -> dict[str, object]:
+    """Return coverage of differences, errors, and the errors of rivals."""
+    plans = sets_of(cell.plan)
+    n = cell.respondents
+    sets = plans[np.arange(n) % len(plans)]
+    answers = answered(population(cell, n, rng), sets, cell.answer, rng)
+    frame = frame_of(cell, sets, answers)
+    options = {"respondent": "id", "max_rows": sets.shape[1], "design": "public"}
+    first, second = np.triu_indices(cell.items, 1)
+    pairs = np.eye(cell.items)[first] - np.eye(cell.items)[second]
+    true = truth(cell.plan, cell.answer, cell.population)
+    if cell.plan == "groups":
+        left = "order" if cell.answer == "order" else cell.answer.replace("-", " + ")
+        model = pr.PrivateBTL.from_formula(
+            f"{left} ~ region", frame, levels={"region": ["north", "south"]}, **options
+        )
+        true = truth(cell.plan, cell.answer, cell.population, 1) - true
+    else:
+        model = pr.PrivateBTL(frame, **options)
+    result = model.fit(cell.epsilon, rng=rng)
+    estimate = result.params.to_numpy()
+    rows = display(result.release.design)
+    if cell.plan == "groups":
+        estimate = estimate[cell.items :]
+        rows = rows[cell.items :]
+    found: dict[str, object] = {
+        "covered": pvalues(result._inference(), pairs @ rows, pairs @ true) > ALPHA,
+        "error": float(np.sqrt(np.mean((pairs @ (estimate - true)) ** 2))),
+        "identified": float(np.isfinite(estimate).all()),
+        "rescaled": rescaled_error(estimate, true),
+    }
+    if cell.plan != "groups":
+        found |= rivals(cell, sets, answers, true, rng)
+    return found
+
+
+def cells() -> list[Cell]:
+    """Return all cells."""
+    everyone = ("same", "camps", "random")
+    private = (0.5, 1.0, 2.0, np.inf)
+    found = [
+        Cell(plan, answer, who, epsilon)
+        for plan, answer, who, epsilon in product(
+            ("A", "B", "uneven"), ("best-worst", "best"), everyone, private
+        )
+    ]
+    found += [Cell("C", "best-worst", who, e) for who, e in product(everyone, private[1:])]
+    found += [Cell("farmers", "order", who, e) for who, e in product(everyone, private)]
+    found += [
+        Cell("groups", "best-worst", who, e) for who, e in product(("same", "random"), private[1:])
+    ]
+    return found
+
+
+def row(cell: Cell, found: list[dict[str, object]]) -> dict[str, str]:
+    covered = np.array([one["covered"] for one in found])
+    worst, floor = study.least(covered)
+
+    def mean(name: str) -> str:
+        if name not in found[0]:
+            return ""
+        return f"{np.sqrt(np.mean([float(one[name]) ** 2 for one in found])):.3f}"  # type: ignore[arg-type]
+
+    return {
+        "plan": cell.plan,
+        "answer": cell.answer,
+        "population": cell.population,
+        "epsilon": f"{cell.epsilon:g}",
+        "replicates": str(len(found)),
+        "coverage": f"{covered.mean():.3f}",
+        "worst": f"{worst:.3f}",
+        "floor": f"{floor:.3f}",
+        "error": mean("error"),
+        "rescaled": mean("rescaled"),
+        "rival": mean("rival"),
+        "rival apart": mean("rival apart"),
+        "identified": f"{np.mean([float(one['identified']) for one in found]):.3f}",  # type: ignore[arg-type]
+    }
+
+
+def verdict(rows: list[dict[str, str]]) -> str:
+    """Return the worst coverage, and how the rivals compare."""
+    low = min(rows, key=lambda row: float(row["worst"]) - float(row["floor"]))
+    below = sum(float(row["worst"]) < float(row["floor"]) for row in rows)
+    ahead = [(float(row["rescaled"]) / float(row["rival"]), row) for row in rows if row["rival"]]
+    ratio, far = max(ahead, key=lambda pair: pair[0])
+    return (
+        f"In {below} of {len(rows)} cells the worst difference is covered less often than its "
+        f"floor, the 5% quantile of the smallest of as many estimates at 0.95. The lowest relative "
+        f"to its floor is {low['worst']} (floor {low['floor']}; plan {low['plan']}, "
+        f"{low['answer']}, {low['population']} worths, epsilon {low['epsilon']}). The error "
+        f"relative to best minus worst counts is at most {ratio:.2f} (plan {far['plan']}, "
+        f"{far['population']} worths, epsilon {far['epsilon']})."
+    )
+
+
+def main() -> None:
+    study.table(
+        "sets",
+        "Choices from offered sets",
+        "python validation/sets.py",
+        cells(),
+        run,
+        row,
+        study.asked(__doc__.splitlines()[0], 400),
+        110_000,
+        verdict,
+    )
+
+
+if __name__ == "__main__":
+    main()
