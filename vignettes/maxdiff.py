@@ -130,7 +130,7 @@ print(fit.summary())
 figure = fit.plot_worth()
 
 # %% [markdown]
-# `coef` is the worth, and worths sum to zero. The interval accounts for sampling error and privacy noise. `rank` is the rank set: the ranks that cannot be rejected, simultaneously for all features. If two rank sets overlap, the order of the two features may still be established. The p-values of their difference show this:
+# `coef` is the worth, and worths sum to zero. The interval accounts for sampling error and privacy noise. `rank` is the rank set: the ranks that cannot be rejected, simultaneously for all features. If two rank sets overlap, the order of the two features is not established simultaneously with all others. The p-values below are for single differences, so choose the pair before you see the data:
 
 # %%
 print(fit.ranks().to_dict(), end="\n\n")
@@ -158,7 +158,7 @@ ratio = (table.loc["price"] - table.loc["quiet"]) / apart
 print("price minus quiet, as a share of it:", ratio.round(2).to_dict())
 
 # %% [markdown]
-# The scale of the two fits differs, although the answers are the same. The ratios agree much better.
+# The scales of the two fits differ, although the respondents are the same. The ratios are similar.
 #
 # ## Unanswered tasks
 #
@@ -185,7 +185,7 @@ print(len(rest), "tasks of", rest["id"].nunique(), "respondents")
 # %% [markdown]
 # If respondents stopped or skipped tasks themselves, the silence is part of the answer, and `"public"` would be wrong: the guarantee does not protect who was silent. Do not drop such respondents or tasks before the fit.
 #
-# ## What is public and what is protected
+# ## Public and protected facts
 #
 # - **Protected**: the best and the worst item of every task.
 # - **Public**: the plan, the version of each respondent, and the number of respondents. Respondents who answered nothing count as well, so keep their rows.
