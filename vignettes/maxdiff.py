@@ -143,9 +143,14 @@ print(pairs.loc[near, ["difference", "std_err", "pvalue"]].round(3))
 #
 # - **Order and signs.** A feature with a larger worth is preferred, to the degree that intervals and rank sets establish it. A positive worth is above the mean of the eight features.
 # - **Ratios of differences.** The statement that one difference of worths is twice another one does not depend on the scale.
-# - **No comparison of scales.** Do not compare MaxDiff worths with worths from paired comparisons, from first choices, or from sets of another size. The next cell fits the first choices of the same respondents, without privacy.
+# - **Probabilities within sets of the survey.** `predict` gives the probability that a feature is the best or the worst of a set of the size that was shown.
+# - **No comparison of scales.** Do not compare MaxDiff worths with worths from paired comparisons, from first choices, or from sets of another size. The next cell predicts one set. It then fits the first choices of the same respondents, without privacy.
 
 # %%
+one_set = pd.DataFrame([["price", "quiet", "small", "app"]])
+one_set.columns = [f"offered {k}" for k in range(1, 5)]
+print(fit.predict(one_set).round(2).to_string(index=False), end="\n\n")
+
 first = model.fit(epsilon=np.inf, penalty=0).params.rename("best and worst")
 alone = pr.PrivateBTL(
     tasks.drop(columns="worst"), respondent="id", max_rows=10, design="public"

@@ -79,7 +79,7 @@ def test_vignette_runs_as_a_script(vignette):
 
 
 # Lines of scripts that are longer than all others since their code is at most 79 columns wide.
-LONGER = {"immigration": 211, "leaderboard": 188, "local": 198, "maxdiff": 214, "university": 251}
+LONGER = {"immigration": 211, "leaderboard": 188, "local": 198, "maxdiff": 219, "university": 251}
 
 
 def test_vignette_is_a_short_percent_script(vignette):
