@@ -301,6 +301,11 @@ def _check_columns(columns: OpenedFrame, sets: list[Any], answer_columns: list[s
     """
     public = [*sets, *columns.owners.values()]
     if (absent := first_absent((*public, *answer_columns), columns.names)) is not None:
+        if absent == "own":
+            raise ValueError(
+                "offered='own' needs places=[...], the columns with the items in order. For best= "
+                "and worst= name the columns of the offered items."
+            )
         raise ValueError(
             f"frame has no column {absent!r}. Name the right column. {_TASK} in the name of a "
             f"column stands for the tasks of a plan, if version= is given."

@@ -21,6 +21,8 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.modelmatrix import Predictor, declare
+from privrank.bradley_terry.paircounts import groups_of
+from privrank.bradley_terry.predictor import check_identified
 from privrank.encode import coding, frames
 from privrank.encode.comparisons import (
     COVARIATES,
@@ -216,7 +218,8 @@ def encode_tasks(
     ------
     ValueError, TypeError
         If the frame breaks a rule of :func:`privrank.as_choices`, has lost a column, or has more
-        tasks of a respondent than `max_rows`.
+        tasks of a respondent than `max_rows`. Also if the sets do not connect all items, or do not
+        identify the coefficients of covariates.
     """
     bound = check_count("max_rows", max_rows)
     frames.check_stated(respondent)
@@ -257,6 +260,7 @@ def encode_tasks(
         covariates=described,
         offered=offered,
     )
+    _check_identified(design)
     return EncodedChoices(design, totals.reshape(len(version), len(labels)), version)
 
 
@@ -342,6 +346,20 @@ def _check_public(public: Sequence[str], predictor: Predictor | None) -> None:
             "formula must not use 'first' for choices from sets, in which no item is named first. "
             "Leave 'first' out."
         )
+
+
+def _check_identified(design: Design) -> None:
+    """Refuse public sets that do not identify the worths or the coefficients of covariates."""
+    assert design.pairs is not None
+    groups, _ = groups_of(design.pairs, len(design.items))
+    if groups > 1:
+        raise ValueError(
+            f"offered sets must connect all items, and no set contains items of more than one of "
+            f"{groups} groups. Differences between the groups are not identified. Leave items that "
+            f"were never offered out of items=, or analyse each group by itself."
+        )
+    if design.covariates is not None:
+        check_identified(design)
 
 
 def _patterns(
