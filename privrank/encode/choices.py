@@ -233,7 +233,7 @@ def encode_tasks(
     labels = frames.declared_items(frame, columns.sets, items, public=True)
     names = [*public, OFFERED, *columns.sets, *columns.answers]
     table = frames.collect(view, names)
-    table, shown, chosen = _read(table, columns, labels, by_row=respondent is None)
+    table, shown, chosen = read_tasks(table, columns, labels, by_row=respondent is None)
     size = (shown >= 0).sum(axis=1)
     keys = {name: coding.key_of(table[name]) for name in public}
     owner = None if respondent is None else keys[respondent]
@@ -303,7 +303,7 @@ def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> En
     )
 
 
-def _read(
+def read_tasks(
     table: pd.DataFrame, columns: ChoiceColumns, labels: tuple[Any, ...], *, by_row: bool
 ) -> tuple[pd.DataFrame, IntArray, IntArray]:
     """Return the rows of units, and their items of sets and of answers, -1 where missing.

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import coding, frames
+from privrank.encode.choices import choice_columns, is_choices, read_tasks
 from privrank.encode.encoded import check_apart, in_order, refuse_unused
 from privrank.encode.rankingforms import (
     Names,
@@ -79,7 +80,9 @@ def as_comparisons(
     Parameters
     ----------
     frame : data frame
-        Data in any of seven forms: any frame narwhals supports, or an array for ``"matrix"``.
+        Data in any of seven forms: any frame narwhals supports, or an array for ``"matrix"``. Or
+        choices from :func:`privrank.as_choices`, if these are orders of offered sets or from sets
+        of two; models may then take a public design.
     form : str
         - ``"long"``: one row per comparison, with the two items and an answer in any codes.
         - ``"winner-loser"``: one row per comparison, with the preferred item and the other item.
@@ -246,6 +249,9 @@ def as_comparisons(
             )
         read = read_matrix(frame, items, ties)
         present: Sequence[str] = ()
+    elif is_choices(frame):
+        read = read_choices(OpenedFrame(frame, items, respondent=respondent))
+        present = (frames.ORDER_FROM,)
     else:
         columns = OpenedFrame(frame, items, respondent=respondent)
         present = columns.names
@@ -333,6 +339,38 @@ def answered(
     given[np.unique(codes, return_index=True)[1][~some], 0] = True
     row, pair = np.nonzero(given)
     return _compared(labels, first[pair], second[pair], outcome[row, pair], person.take(row))
+
+
+def read_choices(columns: OpenedFrame) -> pd.DataFrame:
+    """Read choices from offered sets: all pairs of each order, or the pair of each set of two.
+
+    Which pairs a task compares is then public, like its set. Within a pair, items are in list
+    order. A respondent without tasks keeps a pair without an answer.
+    """
+    of_sets = choice_columns(columns.names)
+    if of_sets.answer != "order" and len(of_sets.sets) > 2:
+        raise ValueError(
+            "choices must be orders of all items of their sets, or come from sets of two, to be "
+            "compared in pairs, because other answers decide which pairs they compare. Pass the "
+            "choices to privrank.PrivateBTL instead."
+        )
+    labels = frames.declared_items(columns.frame, of_sets.sets, columns.items, public=True)
+    table = frames.collect(columns.view, columns.names)
+    table, shown, order = read_tasks(table, of_sets, labels, by_row=False)
+    if of_sets.answer != "order":  # the other item of a set of two
+        other = shown.sum(axis=1, keepdims=True) - order
+        order = np.hstack((order, other) if of_sets.answer == "best" else (other, order))
+    first, second = np.triu_indices(order.shape[1], 1)
+    given = order[:, second] >= 0
+    given[shown[:, 0] < 0, 0] = True
+    task, pair = np.nonzero(given)
+    better, worse = order[task, first[pair]], order[task, second[pair]]
+    silent = better < 0
+    better[silent], worse[silent] = 0, 1
+    low, high, sign = in_order(better, worse)
+    outcome = np.where(silent, np.nan, sign)
+    person = columns.person(table)
+    return _compared(labels, low, high, outcome, None if person is None else person.iloc[task])
 
 
 def read_wide(
