@@ -202,6 +202,7 @@ class PrivateBTL:
                     "distinct_pairs": distinct_pairs is True,
                     "ties": ties is False,
                     "pair_counts": pair_counts is None,
+                    "link": self._link == LOGIT,
                 },
                 design,
             )

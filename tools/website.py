@@ -63,7 +63,7 @@ OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "COD
 BELOW = {
     "tutorials/index": [r"tutorials/.+", "gallery"],
     "guides": ["data-in", "planning", "budget", "designs", "reports", "after-the-release"]
-    + ["pooling", "weights", "scale", "coming-from"],
+    + ["assigned-sets", "pooling", "weights", "scale", "coming-from"],
     "methods": ["models", "standard-errors", "rank-aggregation", "tests", "local", "assumptions"],
     "papers/index": [r"papers/.+"],
     "validation/README": [r"validation/.+"],
@@ -77,7 +77,7 @@ SPREAD = "guides"
 
 # Tutorials in the order of a project; others come after these.
 READ = ("planning", "university", "immigration", "covariates", "uniformity", "groups")
-READ += ("last_year", "consensus", "rankings_worths", "leaderboard", "sites", "local")
+READ += ("last_year", "consensus", "rankings_worths", "maxdiff", "leaderboard", "sites", "local")
 
 # Base classes with their own pages: pages of subclasses list inherited members, with links. The
 # examples of a base class are about one protocol or plan and would not fit another one's page.

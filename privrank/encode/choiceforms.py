@@ -207,7 +207,7 @@ def as_choices(
         )
     columns = OpenedFrame(frame, items, respondent=respondent, task=task)
     plan = None if version is None else _plan(offered)
-    names = [""] if plan is None else [str(name) for name in plan.task.values.tolist()]
+    names = [_TASK] if plan is None else [str(name) for name in plan.task.values.tolist()]
     answer_columns = [column.replace(_TASK, name) for column in roles.values() for name in names]
     _check_columns(columns, [] if own else sets, answer_columns)
     labels, cells = _declared(columns, sets, plan)
@@ -277,6 +277,11 @@ def _answer_columns(best: object, worst: object, places: object) -> dict[str, st
 def _set_columns(offered: object, task: object, version: object) -> list[Any]:
     """Return the columns that contain the sets, or the version of the questionnaire."""
     sets = [offered] if isinstance(offered, str) else as_list(offered)
+    if version is None and (isinstance(offered, Mapping) or hasattr(offered, "columns")):
+        raise TypeError(
+            "offered is a plan of questionnaires, which needs version=. Name the column with the "
+            "version of each row."
+        )
     if version is not None and task is None:
         sets = [version]
     if not sets or (task is not None and (version is not None or not isinstance(offered, str))):
@@ -296,9 +301,14 @@ def _check_columns(columns: OpenedFrame, sets: list[Any], answer_columns: list[s
     """
     public = [*sets, *columns.owners.values()]
     if (absent := first_absent((*public, *answer_columns), columns.names)) is not None:
+        if absent == "own":
+            raise ValueError(
+                "offered='own' needs places=[...], the columns with the items in order. For best= "
+                "and worst= name the columns of the offered items."
+            )
         raise ValueError(
-            f"frame has no column {absent!r}. Name the right column. For answers by version, write "
-            f"{_TASK} for the name of the task."
+            f"frame has no column {absent!r}. Name the right column. {_TASK} in the name of a "
+            f"column stands for the tasks of a plan, if version= is given."
         )
     if (both := next(filter(public.__contains__, answer_columns), None)) is not None:
         raise ValueError(
@@ -380,7 +390,14 @@ def _by_set(number: IntArray, item: IntArray, items: int) -> IntArray:
 def _items(answers: pd.Series[Any], shown: IntArray, cells: Names, codes: object) -> IntArray:
     """Return the item of each answer, -1 if missing; with `codes` answers are positions."""
     if codes is None:
+        _check_names(answers, cells)
         return item_codes(answers, cells)
+    if isinstance(codes, Mapping) or (isinstance(codes, str) and codes != "position"):
+        raise TypeError(
+            "codes must be 'position' or a list of the names of the positions, such as ['A', 'B', "
+            "'C']. A mapping is for the entries of rows with task=. For codes of items use "
+            "items={code: item}."
+        )
     key = coding.key_of(answers)
     most = shown.shape[1]
     by_number = isinstance(codes, str) and codes == "position"
@@ -389,11 +406,22 @@ def _items(answers: pd.Series[Any], shown: IntArray, cells: Names, codes: object
     item = np.where(place < 0, -1, shown[np.arange(len(shown)), place])
     if (item < 0)[key.codes >= 0].any():
         raise ValueError(
-            f"column {answers.name!r} must give positions in the offered set, from 1 or in the "
-            f"words of codes=, and at least one answer is no position. Leave codes= out if "
-            f"answers are items."
+            f"column {answers.name!r} must give positions in the offered set, as numbers from 1 "
+            f"or as the names in codes=, and at least one answer is no position. Leave codes= out "
+            f"if answers are items."
         )
     return item
+
+
+def _check_names(answers: pd.Series[Any], cells: Names) -> None:
+    """Refuse numbers as answers if no item is a number."""
+    numeric = pd.api.types.is_numeric_dtype(answers) and answers.notna().any()
+    if numeric and not any(isinstance(cell, Real) for cell in cells):
+        raise ValueError(
+            f"column {answers.name!r} must name items, and it contains numbers. Use "
+            f"codes='position' for positions in the offered set, and items={{code: item}} for "
+            f"codes. If numbers mark items, one row each, name the column of tasks with task=."
+        )
 
 
 def _plan(offered: object) -> Questionnaires:
@@ -478,7 +506,13 @@ def _marks(roles: dict[str, str], codes: object) -> dict[str, tuple[str, Any]]:
         )
     only = next(iter(roles.values()))
     named = roles if ranks else [name for name in (BEST, WORST) if name in {*roles, *given}]
-    return {name: (roles.get(name, only), given.get(name, 1)) for name in named}
+    marks = {name: (roles.get(name, only), given.get(name, 1)) for name in named}
+    if len(set(marks.values())) < len(marks):
+        raise ValueError(
+            "codes must give different entries for the best and the worst item if one column marks "
+            "both, such as codes={'best': 1, 'worst': -1}."
+        )
+    return marks
 
 
 def _read_rows(
@@ -503,6 +537,12 @@ def _read_rows(
     for name, (column, mark) in marks.items():
         key = coding.key_of(table[column])
         marked = np.array([*(value == mark for value in key.values.tolist()), False])[key.codes]
+        if name in (BEST, WORST, f"{PLACE} 1") and not marked.any():
+            raise ValueError(
+                f"column {column!r} must mark the item that is {name!r} in a task, and no row has "
+                f"this mark. Declare the entries with codes=, such as codes={{'best': 'most'}}. "
+                f"Ranks with places= are numbers from 1."
+            )
         if np.bincount(number[marked]).max(initial=0) > 1:
             raise ValueError(
                 f"column {column!r} must mark at most one item of a task as {name!r}, and at least "

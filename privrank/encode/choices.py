@@ -21,6 +21,8 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.modelmatrix import Predictor, declare
+from privrank.bradley_terry.paircounts import groups_of
+from privrank.bradley_terry.predictor import check_identified
 from privrank.encode import coding, frames
 from privrank.encode.comparisons import (
     COVARIATES,
@@ -98,8 +100,8 @@ def check_only_choices(usual: Mapping[str, bool], design: object) -> None:
     changed = [f"{name}=" for name, unchanged in usual.items() if not unchanged]
     if changed:
         raise ValueError(
-            f"{', '.join(changed)} must be left out for choices from offered sets, because these "
-            "arguments are for paired comparisons."
+            f"choices from offered sets must be fitted without {', '.join(changed)}. Leave it out, "
+            f"because it applies to paired comparisons only."
         )
     if design != "public":
         raise ValueError(
@@ -140,7 +142,8 @@ def check_sets(shown: IntArray, columns: ChoiceColumns) -> None:
     if (size == 1).any():
         raise ValueError(
             "offered= must give at least two items in each set, and at least one set has a single "
-            "item. Leave out tasks without a choice."
+            "item. If each row shows one item of a task, name the column of tasks with task=. "
+            "Leave out tasks without a choice."
         )
     if columns.answer == "best-worst" and (size == 2).any():
         raise ValueError(
@@ -215,7 +218,8 @@ def encode_tasks(
     ------
     ValueError, TypeError
         If the frame breaks a rule of :func:`privrank.as_choices`, has lost a column, or has more
-        tasks of a respondent than `max_rows`.
+        tasks of a respondent than `max_rows`. Also if the sets do not connect all items, or do not
+        identify the coefficients of covariates.
     """
     bound = check_count("max_rows", max_rows)
     frames.check_stated(respondent)
@@ -256,6 +260,7 @@ def encode_tasks(
         covariates=described,
         offered=offered,
     )
+    _check_identified(design)
     return EncodedChoices(design, totals.reshape(len(version), len(labels)), version)
 
 
@@ -341,6 +346,20 @@ def _check_public(public: Sequence[str], predictor: Predictor | None) -> None:
             "formula must not use 'first' for choices from sets, in which no item is named first. "
             "Leave 'first' out."
         )
+
+
+def _check_identified(design: Design) -> None:
+    """Refuse public sets that do not identify the worths or the coefficients of covariates."""
+    assert design.pairs is not None
+    groups, _ = groups_of(design.pairs, len(design.items))
+    if groups > 1:
+        raise ValueError(
+            f"offered sets must connect all items, and no set contains items of more than one of "
+            f"{groups} groups. Differences between the groups are not identified. Leave items that "
+            f"were never offered out of items=, or analyse each group by itself."
+        )
+    if design.covariates is not None:
+        check_identified(design)
 
 
 def _patterns(

@@ -128,7 +128,9 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
     assert "Crime rate" in (tmp_path / "fears.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "number"), [("after-the-release", 2), ("weights", 1)])
+@pytest.mark.parametrize(
+    ("name", "number"), [("after-the-release", 2), ("weights", 1), ("assigned-sets", 3)]
+)
 def test_a_page_shows_what_its_code_prints(name, number, capsys):
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, flags=re.S)

@@ -227,9 +227,9 @@ ORDERS = pd.DataFrame(
     {
         "id": [f"{CANARY}1", f"{CANARY}1", f"{CANARY}2"],
         "a": ["Price", "Colour", "Brand"],
-        "b": ["Brand", "Price", "Weight"],
+        "b": ["Brand", "Quality", "Weight"],
         "c": ["Colour", None, "Price"],
-        "1st": ["Brand", "Price", "Price"],
+        "1st": ["Brand", "Quality", "Price"],
         "2nd": ["Price", "Colour", "Weight"],
         "3rd": ["Colour", None, "Brand"],
     }
@@ -245,10 +245,10 @@ def orders(frame=ORDERS, **options):
 def test_orders_score_net_wins():
     encoded = encode(orders())
     # Price, Quality, Colour, Weight, Brand
-    assert encoded._totals.tolist() == [[0 + 1, 0, -2 - 1, 0, 2], [2, 0, 0, 0, -2]]
+    assert encoded._totals.tolist() == [[0, 1, -2 - 1, 0, 2], [2, 0, 0, 0, -2]]
     offered = encoded.design.offered
     assert offered.answer == "order"
-    assert offered.sets == ((0, 2), (0, 2, 4), (0, 3, 4))
+    assert offered.sets == ((1, 2), (0, 2, 4), (0, 3, 4))
     assert offered.versions == ((0, 1), (2,))
 
 
@@ -407,6 +407,28 @@ REFUSED = {
     "worst outside": (changed(0, "least", OUTSIDE), {}, ["worst must be an item of the set"]),
     "same": (TASKS.assign(least=TASKS["most"]), {}, ["best, worst must name different items"]),
     "one column": (TASKS, {"worst": "most"}, ["a column of its own"]),
+    "one mark": (LONG, {**LONG_FORM, "codes": {"best": 1, "worst": 1}}, ["different entries"]),
+    "no mark": (
+        LONG.assign(choice="most"),
+        {**LONG_FORM, "codes": {"best": "best"}},
+        ["'choice'", "Declare the entries"],
+    ),
+    "plan without version": (WIDE, {**PLAN_FORM, "version": None}, ["needs version="]),
+    "sets without version": (
+        WIDE,
+        {**PLAN_FORM, "offered": VERSIONS, "version": None},
+        ["needs version="],
+    ),
+    "tasks without plan": (TASKS, {"best": "best_{task}"}, ["no column 'best_{task}'"]),
+    "rows of items": (
+        LONG,
+        {**LONG_FORM, "task": None, "worst": None, "codes": None},
+        ["name the column of tasks"],
+    ),
+    "own without places": (TASKS, {"offered": "own"}, ["needs places="]),
+    "numbers": (PLACED, {}, ["'most'", "codes='position'", "items={code: item}"]),
+    "no such codes": (PLACED, {"codes": "positions"}, ["'position' or a list"]),
+    "codes of marks": (TASKS, {"codes": BOTH}, ["rows with task="]),
     "column twice": (TASKS, {"offered": ["show1", "show1"]}, ["a column of its own"]),
     "repeated": (
         changed(0, "show2", TASKS["show1"].iloc[0]),
@@ -568,3 +590,24 @@ def test_a_hundred_thousand_tasks_are_read_and_encoded_at_once():
     took = time.perf_counter() - start
     assert encoded.design.nobs == 10_000 and not encoded._totals.sum(axis=1).any()
     assert took < 10  # a second on a free machine
+
+
+def test_sets_that_do_not_connect_all_items_are_refused():
+    unseen = convert(items=(*ITEMS, "Smell"))
+    with pytest.raises(ValueError, match="must connect all items"):
+        encode(unseen)
+    # two halves of the items, each offered alone
+    frame = pd.DataFrame({"id": [1, 2], "x": ["a", "c"], "y": ["b", "d"], "best": ["a", "d"]})
+    halves = pr.as_choices(
+        frame, offered=["x", "y"], best="best", items=list("abcd"), respondent="id"
+    )
+    with pytest.raises(ValueError, match="2 groups"):
+        encode(halves)
+
+
+def test_levels_that_no_respondent_has_are_refused():
+    tasks = convert()
+    levels = {"sex": ["f", "m", "x"]}
+    common = {"respondent": "id", "max_rows": 3, "design": "public"}
+    with pytest.raises(ValueError, match="levels that no respondent has"):
+        pr.PrivateBTL.from_formula("best + worst ~ sex", tasks, levels=levels, **common)
