@@ -73,8 +73,8 @@ class ComparisonPower(Power):
     def __post_init__(self) -> None:
         """Refuse an invalid plan."""
         super().__post_init__()
-        if getattr(self, "offered", None) is None:
-            check_count("max_rows", self.max_rows, high=self._distinct)
+        of_pairs = getattr(self, "offered", None) is None
+        check_count("max_rows", self.max_rows, high=self._distinct if of_pairs else None)
         usual = {
             "unit": "respondent",
             "design": "private",
