@@ -184,6 +184,18 @@ class ChoiceScore(ScoreFunction):
         return self._by_set(np.full(self._edges, apart), lambda t: t / _size(t))
 
     @property
+    def even(self) -> FloatArray | float:
+        """Minus the log-likelihood of an answer at equal worths, in equal parts for each edge."""
+        if self.answer == "order":
+            return math.log(2.0)
+
+        def even(edges: FloatArray) -> FloatArray:
+            answers = math.log(len(self._scores(_size(edges))))
+            return np.full_like(edges, answers / edges.shape[-1])
+
+        return self._by_set(np.zeros(self._edges), even)
+
+    @property
     def accuracy(self) -> float:
         """Largest error of a computed `mean`, in unit roundoffs of `bound`.
 

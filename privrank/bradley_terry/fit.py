@@ -160,6 +160,11 @@ class ScoreFunction:
         return max(1.0, self.link.exact.steepest) if self.likelihood else 1.0
 
     @property
+    def even(self) -> FloatArray | float:
+        """Minus the log-likelihood of an answer at equal worths, by edge."""
+        return math.log(2.0)
+
+    @property
     def accuracy(self) -> float:
         """Largest error of a computed `mean`, in unit roundoffs of `bound`."""
         return self.link.exact.accuracy + 8.0 * self.ties

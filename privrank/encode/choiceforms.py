@@ -454,6 +454,38 @@ def _plan(offered: object) -> Questionnaires:
     return Questionnaires(table[sets], version, task)
 
 
+def planned_sets(offered: object, items: Names, answer: str) -> tuple[IntArray, IntArray]:
+    """Return the tasks of a plan of questionnaires, without any answers.
+
+    Parameters
+    ----------
+    offered : data frame or mapping
+        The plan, see :func:`as_choices`.
+    items : tuple
+        All items, in the entries of the plan.
+    answer : {"best", "worst", "best-worst", "order"}
+        How each task will be answered.
+
+    Returns
+    -------
+    version : ndarray of int, shape (tasks,)
+        The version of each task, numbered from 0 in the order of the plan.
+    shown : ndarray of int, shape (tasks, items of a set)
+        The positions of the items in each set, -1 after the last.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `offered` is not a plan, or contains a set that cannot be answered in this way.
+    """
+    plan = _plan(offered)
+    shown = _read_sets(plan.sets, items, None)
+    size = shown.shape[1]
+    answers = numbered(PLACE, size) if answer == "order" else answer.split("-")
+    check_sets(shown, ChoiceColumns(tuple(numbered(OFFERED, size)), tuple(answers)))
+    return plan.version.codes, shown
+
+
 def _read_versions(
     table: pd.DataFrame,
     version: str,

@@ -148,8 +148,8 @@ def check_sets(shown: IntArray, columns: ChoiceColumns) -> None:
     if columns.answer == "best-worst" and (size == 2).any():
         raise ValueError(
             "best= and worst= need sets of at least three items, and at least one set has two, "
-            "where the worst is known from the best. Name best= alone if all sets have two items, "
-            "or leave out the sets of two."
+            "where the worst is known from the best. Name best= alone (plan answer='best') if all "
+            "sets have two items, or leave out the sets of two."
         )
     if columns.answer == "order" and size.max(initial=0) > len(columns.answers):
         raise ValueError(
@@ -241,7 +241,7 @@ def encode_tasks(
     person = np.arange(nobs) if owner is None else owner.codes
     whose = None if owner is None else person
     pattern, described = _patterns(predictor, keys, whose, len(size))
-    offered, version = _versions(person, pattern, shown, columns.answer)
+    offered, version = questionnaires(person, pattern, shown, columns.answer)
     # if rows are units, a total is kept for each version and not for each row
     unit = version[person] if owner is None else person
     version = np.arange(len(offered.versions)) if owner is None else version
@@ -377,12 +377,13 @@ def _patterns(
     return pattern, replace(described, units=units)
 
 
-def _versions(
+def questionnaires(
     person: IntArray, pattern: IntArray, shown: IntArray, answer: Answer
 ) -> tuple[Offered, IntArray]:
     """Return the offered sets by questionnaire, and the questionnaire of each unit.
 
-    `person` is the unit of each row, and `pattern` its pattern of covariates.
+    `person` is the unit of each row, `pattern` its pattern of covariates, and `shown` its set: the
+    positions of the items, -1 after the last.
     """
     size = (shown >= 0).sum(axis=1)
     tasks = np.flatnonzero(size)

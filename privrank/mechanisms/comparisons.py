@@ -100,8 +100,11 @@ def release_comparisons(
     each (:mod:`privrank.privacy.sensitivity`).
     """
     design = encoded.design
-    finite = budget is not None and not math.isinf(budget.epsilon)
-    if isinstance(encoded, Encoded) and math.isinf(plan.epsilon) and not finite:
+    if (
+        isinstance(encoded, Encoded)
+        and math.isinf(plan.epsilon)
+        and (budget is None or math.isinf(budget.epsilon))
+    ):
         # a disconnected graph is refused before epsilon is spent; a finite budget refuses every
         # such run
         encoded = sample_rows(encoded, rng)

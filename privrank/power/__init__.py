@@ -8,6 +8,7 @@ method `power` computes the power, `solve_power` finds the argument that is omit
 from privrank.power.base import Estimate
 from privrank.power.comparisons import BTLPower, TopKPower
 from privrank.power.consensus import AggregationPower
+from privrank.power.questionnaires import balanced_plan
 from privrank.power.testing import ClosenessPower, IdentityPower, UniformityPower
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "IdentityPower",
     "TopKPower",
     "UniformityPower",
+    "balanced_plan",
 ]

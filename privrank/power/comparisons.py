@@ -9,18 +9,26 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from privrank import btl, topk
 from privrank.bradley_terry.fit import answer_probabilities
-from privrank.bradley_terry.paircounts import groups_of
+from privrank.bradley_terry.paircounts import check_connected, groups_of
 from privrank.bradley_terry.predictor import display
 from privrank.bradley_terry.scoretests import pvalues
 from privrank.distributions.links import LOGIT
-from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
+from privrank.encode.choiceforms import planned_sets
+from privrank.encode.choices import check_only_choices, questionnaires
+from privrank.encode.encoded import (
+    Encoded,
+    EncodedChoices,
+    RespondentBlock,
+    RespondentBlocks,
+    sum_by,
+)
 from privrank.hypotheses.effects import mean_of
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.estimates import release_wins
@@ -31,10 +39,11 @@ from privrank.plans.comparisons import Method, Request, Target, plan_fit, plan_s
 from privrank.plans.declarations import check_ties
 from privrank.power.base import DesignPoint, Mode, Power, item_names
 from privrank.privacy.accounting import Unit
+from privrank.privacy.offered import Answer, position_scores
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, Plan, Ties, without_counts
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import as_numbers, check_count, is_number
+from privrank.util.checks import as_numbers, check_count, check_items, is_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +73,8 @@ class ComparisonPower(Power):
     def __post_init__(self) -> None:
         """Refuse an invalid plan."""
         super().__post_init__()
-        check_count("max_rows", self.max_rows, high=self._distinct)
+        of_pairs = getattr(self, "offered", None) is None
+        check_count("max_rows", self.max_rows, high=self._distinct if of_pairs else None)
         usual = {
             "unit": "respondent",
             "design": "private",
@@ -172,11 +182,15 @@ class ComparisonPower(Power):
                 return None
         answers = np.full(at.nobs, self.max_rows)
         facts = self._facts(at.nobs, at.epsilon)
-        encoded = simulated_counts(facts, worths, answers, number, self._tie_parameter)
+        encoded = (
+            simulated_counts(facts, worths, answers, number, self._tie_parameter)
+            if facts.offered is None
+            else simulated_choices(facts, worths, number)
+        )
         return None if encoded is None else simulated_release(encoded, plan, number)
 
 
-def simulated_release(encoded: Encoded, plan: Plan, number: int) -> Release:
+def simulated_release(encoded: Encoded | EncodedChoices, plan: Plan, number: int) -> Release:
     """Release the counts of a simulated survey; the noise depends on its number alone."""
     return release_comparisons(
         encoded,
@@ -261,6 +275,35 @@ def simulated_counts(
     )
 
 
+def simulated_choices(design: Design, worths: FloatArray, number: int) -> EncodedChoices:
+    """Return the choices of a survey; its random numbers depend on its number alone.
+
+    Parameters
+    ----------
+    design : Design
+        Public facts of the survey, with the offered sets.
+    worths : ndarray, shape (m,)
+        Worths of the items.
+    number : int
+        Number of the survey.
+    """
+    offered = design.offered
+    assert offered is not None
+    totals = []
+    for version, units in enumerate(offered.units):
+        # the respondents of a version have a generator: a smaller survey is a part of a larger one
+        rng = public_generator("survey, sets", number, version)
+        felt = worths + rng.gumbel(size=(units, len(worths)))
+        total = np.zeros(felt.shape, dtype=np.int64)
+        for task in offered.versions[version]:
+            shown = np.array(offered.sets[task])
+            order = shown[np.argsort(-felt[:, shown], axis=1)]
+            total[np.arange(units)[:, None], order] += position_scores(offered.answer, len(shown))
+        totals.append(total)
+    version = np.repeat(np.arange(len(totals)), offered.units)
+    return EncodedChoices(design, np.concatenate(totals), version)
+
+
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:
     """Return `rows` different pairs for each of `some` respondents, uniformly over sets.
 
@@ -303,7 +346,8 @@ class BTLPower(ComparisonPower):
     items : int or sequence of str
         The items, or their number.
     max_rows : int, default 1
-        Number of comparisons per respondent, of different pairs drawn at random.
+        Number of comparisons per respondent, of different pairs drawn at random. With `offered`
+        leave it out: it is then the largest number of tasks of a version.
     unit : {"respondent", "row"}
         The unit of `nobs` and of privacy; a row is one comparison.
     design, ties
@@ -319,6 +363,13 @@ class BTLPower(ComparisonPower):
         one number, the width of a range of equally spaced worths. By default all are at the mean.
     mode : {"central", "local"}
         ``"local"``: local reports of :class:`privrank.local.Comparisons`, one per respondent.
+    offered : data frame or mapping, optional
+        The plan of a survey of choices from offered sets, in a form that
+        :func:`privrank.as_choices` accepts, such as the result of
+        :func:`privrank.power.balanced_plan`. Respondents are assigned to its versions in turn. It
+        requires ``design="public"`` and the respondent as the unit.
+    answer : {"best-worst", "best", "worst", "order"}
+        How each task of `offered` is answered.
     replicates : int, default 200
         Number of simulated surveys.
     n_jobs : int, default 1
@@ -328,6 +379,7 @@ class BTLPower(ComparisonPower):
     --------
     privrank.PrivateBTL : The model.
     privrank.power.TopKPower : Power and sample size for PrivateTopK.
+    privrank.power.balanced_plan : Plans of questionnaires that offer sets of items.
 
     Notes
     -----
@@ -342,17 +394,32 @@ class BTLPower(ComparisonPower):
     contrast detected with power 1/2 is therefore the half width of intervals.
     `docs/validation/power_models.md` compares the predictions with fits of simulated surveys.
 
+    **Offered sets.** A respondent has the same utilities in all tasks. The best item of a set has
+    the largest utility, the worst has the smallest, and an order is by utility. The contrast is the
+    difference of the means of two utilities. First choices and orders then follow the model of
+    their fits. The worths fitted to worst choices, or to best and worst, have another scale, on
+    which a contrast of 0 is also 0.
+
     Examples
     --------
     >>> import privrank as pr
     >>> plan = pr.power.BTLPower(items=6, max_rows=15, design="public", replicates=100)
     >>> 0.6 < plan.power(nobs=200, epsilon=1.0, contrast=0.4) < 0.9
     True
+
+    Best and worst of each of seven sets of four items:
+
+    >>> sets = pr.power.balanced_plan(items=7, size=4, tasks=7)
+    >>> plan = pr.power.BTLPower(items=7, offered=sets, design="public", replicates=50)
+    >>> 0.6 < plan.power(nobs=200, epsilon=1.0, contrast=0.5) <= 1
+    True
     """
 
     method: Method = "auto"
     worths: float | Sequence[float] | None = None
     tie_rate: float = 0.1
+    offered: object = None
+    answer: Answer = "best-worst"
 
     _named = "contrast"
     caption = "Two items separated by their worths"
@@ -367,6 +434,46 @@ class BTLPower(ComparisonPower):
                 "two items of equal worth."
             )
         self._worths(0.0)
+        if self.offered is not None:
+            self._check_offered()
+
+    def _check_offered(self) -> None:
+        """Refuse settings of comparisons, and store the largest number of tasks."""
+        check_only_choices(
+            {
+                "unit": self.unit == "respondent",
+                "mode": self.mode == "central",
+                "ties": self.ties is False,
+                "tie_rate": self.tie_rate == 0.1,
+            },
+            self.design,
+        )
+        tasks = int(np.bincount(self._tasks[0]).max())
+        if self.max_rows not in (1, tasks):
+            raise ValueError(
+                f"max_rows must be the largest number of tasks of a version, which is {tasks}. "
+                f"Leave it out."
+            )
+        object.__setattr__(self, "max_rows", tasks)
+        every = self._facts(int(self._tasks[0].max()) + 1, math.inf)
+        check_connected(cast(PairCounts, every.pairs), every.items)
+
+    @cached_property
+    def _tasks(self) -> tuple[IntArray, IntArray]:
+        """The version of each task of the plan, and the items of its set."""
+        labels = self._names if is_number(self.items) else check_items(self.items)
+        return planned_sets(self.offered, labels, self.answer)
+
+    def _facts(self, nobs: int, epsilon: float) -> Design:
+        """Return the public facts; respondents are assigned to versions in turn."""
+        design = super()._facts(nobs, epsilon)
+        if self.offered is None:
+            return design
+        version, shown = (part[self._tasks[0] < nobs] for part in self._tasks)
+        offered, number = questionnaires(version, np.zeros_like(version), shown, self.answer)
+        units = np.bincount(number[np.arange(nobs) % len(number)])
+        offered = replace(offered, units=tuple(units.tolist()))
+        return replace(design, distinct_pairs=False, offered=offered)
 
     @property
     def _tie_parameter(self) -> float | None:

@@ -395,7 +395,8 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
 
     **Statistic.** For the logit it is score'b minus the sum over comparisons of log(2 cosh(d / 2)),
     or of log(2 cosh(d / 2) + nu) if ties have a parameter. For other links it is minus the log-loss
-    of wins and losses.
+    of wins and losses. For choices from sets it is minus their loss and the logarithms of the
+    numbers of possible answers.
 
     Raises
     ------
@@ -412,7 +413,7 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
     if equations.tied:  # with the observed number of ties, even if there is no finite fit
         score = np.append(score[:-1], release.parts[TIES].values[0])
         return float(score @ b - loss.value(t))
-    even = math.log(2.0) * float(equations.count.sum())
+    even = float((equations.count * equations.function.even).sum())
     return float(score @ b - loss.value(t) + loss.value(np.zeros_like(t)) - even)
 
 

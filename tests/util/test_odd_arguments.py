@@ -85,7 +85,12 @@ CALLS = {
     "ClosenessPower": (pr.power.ClosenessPower, {"items": 3, "kind": "choices"}),
     "groups of a plan": (pr.power.ClosenessPower(2, kind="choices").sizes, {"nobs": 100}),
     "BTLPower": (pr.power.BTLPower, {"items": 4}),
+    "BTLPower of sets": (
+        pr.power.BTLPower,
+        {"items": 4, "offered": {"x": [["0", "1", "2"], ["1", "2", "3"]]}, "design": "public"},
+    ),
     "TopKPower": (pr.power.TopKPower, {"items": 4, "k": 2}),
+    "balanced_plan": (pr.power.balanced_plan, {"items": 4, "size": 3, "tasks": 4}),
     "AggregationPower": (pr.power.AggregationPower, {"items": 4}),
     "Estimate": (pr.power.Estimate, {"value": 3.0}),
     "power of a test": (CHOICES.power, {**POINT, "total_variation": 0.1}),
