@@ -336,7 +336,7 @@ def score_function(design: Design, link: Link) -> ScoreFunction:
     return ChoiceScore(link=link, answer=design.offered.answer, groups=groups)
 
 
-def chance_scores(design: Design) -> FloatArray | float:
+def even_scores(design: Design) -> FloatArray | float:
     """Return the released totals of choices at equal worths, shape (rows, m); 0 for comparisons.
 
     Each of the s items of a set is the best, or the worst, with probability 1 / s. Best minus
@@ -352,6 +352,6 @@ def chance_scores(design: Design) -> FloatArray | float:
     share = np.empty(len(edges.count))
     for group in edges.groups:
         share[group] = edges.count[group] / (_size(group) * (_size(group) - 1.0))
-    chance = np.bincount(edges.first, share, size) + np.bincount(edges.second, share, size)
-    chance = np.reshape(chance if offered.answer == "best" else -chance, (-1, len(design.items)))
-    return np.asarray(chance if facts is None else facts.step * facts.basis.T @ chance)
+    totals = np.bincount(edges.first, share, size) + np.bincount(edges.second, share, size)
+    totals = np.reshape(totals if offered.answer == "best" else -totals, (-1, len(design.items)))
+    return np.asarray(totals if facts is None else facts.step * facts.basis.T @ totals)

@@ -50,7 +50,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
 
-from privrank.bradley_terry.choices import chance_scores, score_function
+from privrank.bradley_terry.choices import even_scores, score_function
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import Matching, pair_counts, released_counts
 from privrank.bradley_terry.predictor import (
@@ -639,7 +639,7 @@ def _of_net(release: Release) -> ScoreEquations:
     if not isinstance(part.distribution, NetDistribution):
         raise ValueError("release must have noise that is drawn for net wins.")
     score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(-1, m)
-    score = score - chance_scores(release.design)
+    score = score - even_scores(release.design)
     # half the net wins of all groups together; the first monomial of each group is 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
     random = pairs.origin == "equal"

@@ -481,8 +481,8 @@ def planned_sets(offered: object, items: Names, answer: str) -> tuple[IntArray, 
     plan = _plan(offered)
     shown = _read_sets(plan.sets, items, None)
     size = shown.shape[1]
-    answers = numbered(PLACE, size) if answer == "order" else answer.split("-")
-    check_sets(shown, ChoiceColumns(tuple(numbered(OFFERED, size)), tuple(answers)))
+    answers = numbered_columns(PLACE, size) if answer == "order" else answer.split("-")
+    check_sets(shown, ChoiceColumns(tuple(numbered_columns(OFFERED, size)), tuple(answers)))
     return plan.version.codes, shown
 
 

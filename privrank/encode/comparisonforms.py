@@ -364,9 +364,9 @@ def read_choices(columns: OpenedFrame) -> pd.DataFrame:
     given = order[:, second] >= 0
     given[shown[:, 0] < 0, 0] = True
     task, pair = np.nonzero(given)
-    better, worse = order[task, first[pair]], order[task, second[pair]]
-    silent = better < 0
-    better[silent], worse[silent] = 0, 1
+    silent = shown[task, 0] < 0
+    better = np.where(silent, 0, order[task, first[pair]])
+    worse = np.where(silent, 1, order[task, second[pair]])
     low, high, sign = in_order(better, worse)
     outcome = np.where(silent, np.nan, sign)
     person = columns.person(table)

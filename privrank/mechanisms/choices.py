@@ -158,22 +158,23 @@ def largest_choice_effect(
     # the value of Q under independent tasks, per respondent; never below 1e-6 of the largest
     # square, because a scale must exist
     whole = 4.0 * contrasts.factor**2 * (independent if usable else 0.0)
-    each = np.maximum(whole / design.nobs, np.maximum(1e-6 * np.array(farthest, float), 1e-12))
-    most = max(far / one for far, one in zip(farthest, each, strict=True))
+    least = np.maximum(1e-6 * np.array(farthest, dtype=np.float64), 1e-12)
+    per_unit = np.maximum(whole / design.nobs, least)
+    most = max(far / one for far, one in zip(farthest, per_unit, strict=True))
     units = np.array(_offered(design).units, dtype=np.float64)
     widths = units @ (contrasts.high - contrasts.low).astype(np.float64) ** 2
-    ceiling = float((widths / (design.nobs * each)).max())
+    ceiling = float((widths / (design.nobs * per_unit)).max())
     centre = _explained(equations, release, contrasts)
     moved = [
         STEPS * (square - round(part)) // max(far, int(np.ceil(one * most)), 1)
         for square, part, far, one in zip(
-            _squares(encoded, contrasts).tolist(), centre, farthest, each, strict=True
+            _squares(encoded, contrasts).tolist(), centre, farthest, per_unit, strict=True
         )
     ]
     others = 1.0 if design.few_differences else 2.0
     most, ceiling = (most, min(most, ceiling)) if usable else (np.nan, np.nan)
-    found = {LARGEST: float(others * most), CEILING: float(others * ceiling)}
-    return np.array([max(0, *moved)]), found
+    findings = {LARGEST: float(others * most), CEILING: float(others * ceiling)}
+    return np.array([max(0, *moved)]), findings
 
 
 def _lattice(facts: Covariates | None) -> float:

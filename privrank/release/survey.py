@@ -614,9 +614,8 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
         covariates = {name: _tupled(value) for name, value in record["covariates"].items()}
         facts["covariates"] = Covariates(**covariates)
     if "offered" in record:
-        facts["offered"] = Offered(
-            **{name: _tupled(value) for name, value in record["offered"].items()}
-        )
+        offered = {name: _tupled(value) for name, value in record["offered"].items()}
+        facts["offered"] = Offered(**offered)
     return Design(**facts)
 
 

@@ -173,7 +173,7 @@ class BTLResult(CoefficientResult):
                 f"worth() is the multiplicative scale of the logit, and this fit has "
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
-        predictions.check_scale(self.release, "worth()")
+        predictions.check_comparable(self.release)
         worths = self._at(at).values
         shares = np.full(len(worths), np.nan)
         for part in self._inference().equations.components.groups:
@@ -317,7 +317,7 @@ class BTLResult(CoefficientResult):
         if isinstance(frame, pd.DataFrame) and "offered 1" in frame.columns:
             worths = self._at(None).values
             return predictions.set_probabilities(self.release, worths, frame)
-        predictions.check_scale(self.release, "predict() for pairs")
+        predictions.check_comparable(self.release)
         if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
             raise TypeError("frame must be a pandas frame with columns item1 and item2.")
         index = pd.Index(design.items)
@@ -354,7 +354,7 @@ class BTLResult(CoefficientResult):
         >>> result.probabilities().loc["crimRate"].round(3).to_dict()
         {'crimRate': 0.5, 'position': 0.71, 'socBurd': 0.585, 'culture': 0.767}
         """
-        predictions.check_scale(self.release, "probabilities()")
+        predictions.check_comparable(self.release)
         worths = self._at(at).values
         difference = worths[:, None] - worths
         label = self._inference().equations.components.label
@@ -450,7 +450,7 @@ class BTLResult(CoefficientResult):
                 f"elo() is a scale of the logit, and this fit has link={self.link.name!r}: use "
                 f"worths()."
             )
-        predictions.check_scale(self.release, "elo()")
+        predictions.check_comparable(self.release)
         middle = check_number("base", base, -math.inf, math.inf, "()")
         worths: pd.DataFrame = self.worths(at)
         points = _ELO * worths[["worth", "std_err", "lower", "upper"]]
@@ -505,7 +505,7 @@ class BTLResult(CoefficientResult):
         >>> len(drawn), drawn.attrs["synthetic"]
         (3, 'drawn from a fitted model, epsilon = 1 per row, seeded noise')
         """
-        predictions.check_scale(self.release, "simulate()")
+        predictions.check_comparable(self.release)
         size = check_count("n", n)
         source = generator(rng)
         release: Release = self.release

@@ -51,13 +51,13 @@ def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, Fl
     return dict(zip(("win", "tie", "loss"), answers, strict=True))
 
 
-def check_scale(release: Release, what: str) -> None:
-    """Refuse a prediction for which worths must have the scale of paired comparisons."""
+def check_comparable(release: Release) -> None:
+    """Refuse odds, ratings and probabilities of pairs from worths with the scale of their sets."""
     if release.design.scaled_by_sets:
         raise ValueError(
-            f"{what} needs worths on the scale of paired comparisons, and the scale of best-worst "
-            "worths depends on the size of the offered sets. Use the differences of pairwise(), or "
-            "predict() for sets of the offered sizes."
+            "best-worst worths have the scale of their offered sets, so they give no odds, ratings "
+            "or probabilities of pairs. Use the differences of pairwise(), or predict() for sets "
+            "of the offered sizes."
         )
 
 
@@ -74,8 +74,10 @@ def set_probabilities(release: Release, worths: FloatArray, frame: pd.DataFrame)
     given = frame[columns].notna().to_numpy()
     shown = codes.reshape(given.shape)
     sizes = set() if offered is None else {len(items) for items in offered.sets}
-    asked = set(given.sum(axis=1).tolist())
-    known = asked <= sizes or (asked and min(asked) >= 2 and not release.design.scaled_by_sets)
+    lengths = set(given.sum(axis=1).tolist())
+    known = lengths <= sizes or (
+        lengths and min(lengths) >= 2 and not release.design.scaled_by_sets
+    )
     sets = [some[here] for some, here in zip(shown, given, strict=True)]
     repeated = any(len(np.unique(items)) < len(items) for items in sets)
     if offered is None or not known or repeated or (shown[given] < 0).any():
