@@ -71,7 +71,7 @@ def balanced_plan(
     0        1     1    tea  water   milk
     1        1     2    tea  juice  water
     2        1     3   milk  juice  water
-    3        1     4   milk    tea  juice
+    3        1     4    tea   milk  juice
     """
     labels = item_names(items) if is_number(items) else check_items(items)
     m = check_count("items", len(labels), low=2, high=100)
