@@ -73,8 +73,8 @@ class ComparisonPower(Power):
     def __post_init__(self) -> None:
         """Refuse an invalid plan."""
         super().__post_init__()
-        of_pairs = getattr(self, "offered", None) is None
-        check_count("max_rows", self.max_rows, high=self._distinct if of_pairs else None)
+        of_sets = getattr(self, "offered", None) is not None
+        check_count("max_rows", self.max_rows, high=None if of_sets else self._distinct)
         usual = {
             "unit": "respondent",
             "design": "private",
@@ -300,8 +300,8 @@ def simulated_choices(design: Design, worths: FloatArray, number: int) -> Encode
             order = shown[np.argsort(-felt[:, shown], axis=1)]
             total[np.arange(units)[:, None], order] += position_scores(offered.answer, len(shown))
         totals.append(total)
-    version = np.repeat(np.arange(len(totals)), offered.units)
-    return EncodedChoices(design, np.concatenate(totals), version)
+    owner = np.repeat(np.arange(len(totals)), offered.units)
+    return EncodedChoices(design, np.concatenate(totals), owner)
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:
@@ -397,8 +397,9 @@ class BTLPower(ComparisonPower):
     **Offered sets.** A respondent has the same utilities in all tasks. The best item of a set has
     the largest utility, the worst has the smallest, and an order is by utility. The contrast is the
     difference of the means of two utilities. First choices and orders then follow the model of
-    their fits. The worths fitted to worst choices, or to best and worst, have another scale, on
-    which a contrast of 0 is also 0.
+    their fits. The worths fitted to worst choices, or to best and worst, have another scale. Two
+    equal items also have equal fitted worths, provided that they are shown with the same other
+    items equally often.
 
     Examples
     --------

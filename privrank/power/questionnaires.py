@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
@@ -14,9 +12,6 @@ from privrank.util.checks import check_count, check_items, is_number
 
 _STEPS = 20_000
 """Largest number of exchanges that a search tries."""
-
-_TEMPERATURE = 0.7
-"""Increase of the unevenness that a search accepts with probability 1 / e."""
 
 
 def balanced_plan(
@@ -60,8 +55,9 @@ def balanced_plan(
     The plan uses no data, so it is public and can be printed. In each version the numbers of sets
     with each item differ by at most 1. A search exchanges items between sets, by simulated
     annealing, until the numbers of sets with each pair of items also differ by at most 1. It ends
-    after 20,000 exchanges with the most even plan that occurred. If all numbers of pairs are equal,
-    the plan is a balanced incomplete block design, such as the Fano plane (7 items in 7 sets of 3).
+    after 20,000 attempts in any case, because there may be no such plan. If all numbers of pairs
+    are equal, the plan is a balanced incomplete block design, such as the Fano plane (7 items in 7
+    sets of 3).
 
     All versions have the same sets under random names of the items, so over many versions all pairs
     are about equally frequent. The tasks and the items in a set are in random order, because items
@@ -75,7 +71,7 @@ def balanced_plan(
     0        1     1    tea  water   milk
     1        1     2    tea  juice  water
     2        1     3   milk  juice  water
-    3        1     4   milk    tea  juice
+    3        1     4    tea   milk  juice
     """
     labels = item_names(items) if is_number(items) else check_items(items)
     m = check_count("items", len(labels), low=2, high=100)
@@ -88,7 +84,7 @@ def balanced_plan(
     names = rng.permuted(np.tile(np.arange(m), (versions, 1)), axis=1)
     shown = rng.permuted(names[:, sets], axis=2).reshape(-1, size)
     columns = {
-        f"item {place}": pd.Categorical.from_codes(codes, list(labels))
+        f"item {place}": pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(list(labels)))
         for place, codes in enumerate(shown.T, 1)
     }
     version, task = np.divmod(np.arange(len(shown)), tasks)
@@ -96,13 +92,16 @@ def balanced_plan(
 
 
 def _balanced_sets(items: int, size: int, tasks: int, rng: np.random.Generator) -> IntArray:
-    """Return sets of items, shape (tasks, size), in which pairs are about equally frequent."""
+    """Return sets of items, shape (tasks, size), in which pairs are about equally frequent.
+
+    An exchange that increases the unevenness is accepted with probability exp(-increase /
+    temperature). The temperature decreases from 1 to 0.
+    """
     # each item is in about equally many of these sets, and exchanges preserve their number
     sets = np.arange(tasks * size).reshape(tasks, size) % items
     uneven = _unevenness(sets, items)
-    best = sets
     exchanges = rng.integers((tasks, tasks, size, size), size=(_STEPS, 4))
-    rises = rng.exponential(_TEMPERATURE, _STEPS)
+    rises = rng.exponential(np.linspace(1.0, 0.0, _STEPS))
     for (one, other, leaves, joins), rise in zip(exchanges, rises, strict=True):
         changed = sets.copy()
         changed[[one, other], [leaves, joins]] = sets[[other, one], [joins, leaves]]
@@ -110,10 +109,9 @@ def _balanced_sets(items: int, size: int, tasks: int, rng: np.random.Generator) 
         if new <= uneven + rise:
             sets = changed
             uneven = new
-            best = min(best, sets, key=partial(_unevenness, items=items))
         if uneven == 0:
             break
-    return best
+    return sets
 
 
 def _unevenness(sets: IntArray, items: int) -> float:
