@@ -43,13 +43,13 @@ SEED = 20261126
 BUILD, REASONS = ROOT / "build" / "mutants", Path(__file__).with_suffix(".json")
 AREAS = {
     "noise": "privacy/noise privacy/knorm",
-    "sensitivities": "privacy/sensitivity",
+    "sensitivities": "privacy/offered privacy/sensitivity",
     "spending": "privacy/budget privacy/accounting mechanisms/spend",
     "draws": "privacy/draws",
     "contributions": "mechanisms/tallies encode/clusters mechanisms/samples",
     "statistics": (
-        "mechanisms/capped mechanisms/categories mechanisms/closeness mechanisms/comparisons "
-        "mechanisms/permutation mechanisms/ranknorms"
+        "mechanisms/capped mechanisms/categories mechanisms/choices mechanisms/closeness "
+        "mechanisms/comparisons mechanisms/permutation mechanisms/ranknorms"
     ),
     "encoders": (
         "encode/choiceforms encode/choices encode/coding encode/comparisonforms "

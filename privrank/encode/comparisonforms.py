@@ -242,14 +242,9 @@ def as_comparisons(
             f"codes={{'first': ..., 'second': ..., 'tie': ...}}."
         )
     if form == "matrix":
-        if respondent is not None:
-            raise ValueError(
-                "respondent= cannot be used with form='matrix', which has no respondents. Leave "
-                "respondent= out."
-            )
-        read = read_matrix(frame, items, ties)
+        read = read_matrix(frame, items, ties, respondent)
         present: Sequence[str] = ()
-    elif is_choices(frame):
+    elif form == "long" and is_choices(frame):
         read = read_choices(OpenedFrame(frame, items, respondent=respondent))
         present = (frames.ORDER_FROM,)
     else:
@@ -463,8 +458,13 @@ def read_counts(
     return _compared(labels, first[row], second[row], outcome, person, number)
 
 
-def read_matrix(frame: object, items: object, ties: object) -> pd.DataFrame:
+def read_matrix(frame: object, items: object, ties: object, respondent: object) -> pd.DataFrame:
     """Read a square matrix: how often a row's item beat a column's item."""
+    if respondent is not None:
+        raise ValueError(
+            "respondent= cannot be used with form='matrix', which has no respondents. Leave "
+            "respondent= out."
+        )
     wins, labels = _square(frame, items, "frame")
     low, high = np.triu_indices(len(labels), k=1)
     counts = {1.0: wins[low, high], -1.0: wins[high, low]}

@@ -45,7 +45,7 @@ ENTRY_POINTS = {"aggregation", "archive", "btl", "closeness", "datasets", "ident
 ENTRY_POINTS |= {"pooling", "topk", "uniformity"}
 
 # Modules of one family have the same name in several subpackages. All other names are unique.
-FAMILIES = {"aggregation", "btl", "closeness", "comparisons", "samples"}
+FAMILIES = {"aggregation", "btl", "choices", "closeness", "comparisons", "samples"}
 FAMILIES |= {"base", "pooling", "topk"}
 
 # Each of these libraries has one importer, so that it can be replaced or audited in one place.
@@ -67,6 +67,7 @@ SAMPLES, GROUPS, PAIRED = {"_rows", "_people"}, {"_parts"}, {"_partners"}
 CHOICES = {"_totals", "_version"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED | CHOICES
 OPENED = {
+    "mechanisms.choices": CHOICES,
     "mechanisms.closeness": GROUPS | PAIRED | {"_rows"},
     "mechanisms.samples": SAMPLES | GROUPS | PAIRED,
     "mechanisms.tallies": COMPARISONS,
