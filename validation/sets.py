@@ -56,7 +56,7 @@ class Cell:
         return f"{self.plan}, {self.answer}, {self.population}, epsilon {self.epsilon:g}"
 
     def replicates(self, asked: int) -> int:
-        return min(asked, 120) if self.plan == "C" else asked
+        return min(asked, 100) if self.plan == "C" else asked
 
     @property
     def respondents(self) -> int:
@@ -323,7 +323,7 @@ def main() -> None:
         cells(),
         run,
         row,
-        study.asked(__doc__.splitlines()[0], 400),
+        study.asked(__doc__.splitlines()[0], 200),
         110_000,
         verdict,
     )

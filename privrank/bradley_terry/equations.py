@@ -638,8 +638,9 @@ def _of_net(release: Release) -> ScoreEquations:
     part = release.parts[name]
     if not isinstance(part.distribution, NetDistribution):
         raise ValueError("release must have noise that is drawn for net wins.")
-    totals = 0.5 * part.step * part.values.reshape(-1, m)
-    score = np.asarray(totals - even_scores(release.design), dtype=np.float64)
+    score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(
+        -1, m
+    ) - even_scores(release.design)
     # half the net wins of all groups together; the first monomial of each group is 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
     random = pairs.origin == "equal"

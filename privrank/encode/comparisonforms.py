@@ -265,9 +265,14 @@ def as_comparisons(
     # arguments and column names alone
     if missing != "refuse" or frames.has_lists(present):
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
-    if frames.is_unordered(frame, present) or form in _UNORDERED or (form == "counts" and distinct):
-        read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))
-        read.attrs[frames.ORDER_FROM] = "items"
+    unordered = frames.is_unordered(frame, present) or form in _UNORDERED
+    return _marked(read) if unordered or (form == "counts" and distinct) else read
+
+
+def _marked(read: pd.DataFrame) -> pd.DataFrame:
+    """Mark that items are in list order, because it is not known which was named first."""
+    read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))
+    read.attrs[frames.ORDER_FROM] = "items"
     return read
 
 
