@@ -351,6 +351,11 @@ def _check_read(release: Release, target: object) -> None:
             "release must be from a model without covariates. Fit one with '~ 1' as the right-hand "
             "side."
         )
+    if release.design.offered is not None:
+        raise ValueError(
+            "release must be of paired comparisons, and this one is of choices from offered sets. "
+            "Convert orders with privrank.as_comparisons() and select from these."
+        )
     checks.check_choice("target", target, Target)
     if uncounted(release) and target == "win rate":
         raise ValueError(

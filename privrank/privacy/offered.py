@@ -68,6 +68,22 @@ class Offered:
     units: tuple[int, ...]
     patterns: tuple[int, ...]
 
+    def fits(self, items: int, units: int) -> bool:
+        """Return whether these can be the sets of a survey with so many items and units."""
+        places = range(len(self.sets))
+        return (
+            list(self.sets) == sorted({*self.sets}, key=lambda shown: (len(shown), shown))
+            and all(
+                len(shown) >= 2 and list(shown) == sorted({*shown}) and {*shown} <= {*range(items)}
+                for shown in self.sets
+            )
+            and all({*version} <= {*places} for version in self.versions)
+            and any(self.versions)
+            and len(self.versions) == len(self.units) == len(self.patterns)
+            and min(self.units) > 0
+            and sum(self.units) == units
+        )
+
     @property
     def tasks(self) -> int:
         """Number of tasks of all units."""
