@@ -19,12 +19,13 @@ import privrank as pr
 from privrank.encode import choices as reader
 from privrank.encode.choices import encode_tasks
 from privrank.mechanisms import choices, comparisons
-from privrank.mechanisms.choices import answer_totals, largest_choice_effect
+from privrank.mechanisms.choices import answer_totals, largest_choice_effect, round_contrasts
+from privrank.plans.choice import requested_dependence
 from privrank.privacy import offered
 from privrank.privacy.accounting import integer_delta
 from privrank.privacy.sensitivity import net_noise, weighted_noise
 from privrank.release import names
-from privrank.release.survey import STEPS
+from privrank.release.survey import STEPS, Design
 
 EPSILON = 1.0
 DELTA = 1e-6
@@ -335,6 +336,31 @@ def test_public_findings_do_not_depend_on_the_answers(name):
     assert len(found) == 1
 
 
+def long_orders(tasks, people):
+    """Respondents who put the same hundred items in order, again and again."""
+    sets = (tuple(range(100)),)
+    shown = offered.Offered("order", sets, ((0,) * tasks,), (people,), (0,))
+    items = tuple(map(str, range(100)))
+    return Design(items, people, "respondent", tasks, False, False, "public", None, offered=shown)
+
+
+def test_sums_of_squares_fit_into_64_bits():
+    weights = np.ones((1, 1, 100))
+    weights[0, 0, 50:] = -1.0
+    for tasks, people in ((200, 1000), (2, 10**7), (2000, 10)):
+        design = long_orders(tasks, people)
+        assert requested_dependence(design, 1.0, "auto") == "worst"
+        reach = int(round_contrasts(design, weights).farthest[0])
+        assert people * reach**2 <= 2**60
+    # squares of these would be wrapped at 64 bits, and the sensitivity would not hold
+    design = long_orders(1000, 1000)
+    assert 1000 * int(round_contrasts(design, weights).farthest[0]) ** 2 > 2**63
+    for dependence in ("auto", "worst"):
+        with pytest.raises(ValueError, match="dependence='none'"):
+            requested_dependence(design, 1.0, dependence)
+    assert requested_dependence(design, 1.0, "none") == "none"
+
+
 # Planted faults: the enumeration above finds each of them
 
 
@@ -363,7 +389,8 @@ def test_row_sensitivity_for_a_respondent_is_found(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "quantity"), zip(NOISES, ("half", "half", "body", "square"), strict=True)
+    ("kind", "quantity"),
+    [(NOISES[0], "half"), (NOISES[1], "half"), (NOISES[2], "body"), (NOISES[3], "square")],
 )
 def test_the_average_version_is_found(kind, quantity, monkeypatch):
     # half of the l1 sensitivity stays whole, so that it is even
