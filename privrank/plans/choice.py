@@ -95,8 +95,8 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
             "dependence='auto', or epsilon=numpy.inf for the non-private run."
         )
     if design.offered is not None:
-        # sums of squares must stay within 64 bits: with the coarsest weights, up to 16, a respondent
-        # adds at most (32 half)^2, where half is half the l1 sensitivity
+        # sums of squares must stay within 64 bits: with the coarsest weights, which are up to 16, a
+        # respondent adds at most (32 half)^2, where half is half the l1 sensitivity
         if design.nobs * (design.sensitivity.net_l1 // 2) ** 2 > 2**50:
             raise ValueError(
                 "dependence cannot be measured for questionnaires with so many answers: use "
