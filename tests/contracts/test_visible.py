@@ -32,7 +32,7 @@ from privrank.bradley_terry import fit
 from privrank.consensus import statements
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import frames
-from privrank.encode.encoded import Encoded
+from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.mechanisms import categories
 from privrank.plans import aggregation as rankplan
 from privrank.plans import choice, declarations
@@ -303,6 +303,8 @@ def private(encoded):
     """The arrays of encoded data that hold answers."""
     if isinstance(encoded, Encoded):
         return [*arrays(encoded._parts), *encoded._pairs[2:]]
+    if isinstance(encoded, EncodedChoices):
+        return [encoded._totals]
     parts = getattr(encoded, "_parts", (encoded,))
     return [found for part in parts for found in (part._rows, *arrays(part._people))]
 
