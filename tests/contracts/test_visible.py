@@ -198,6 +198,14 @@ def first_row(patch):
     wrap(patch, uniformity, "release_sample", change)
 
 
+def favourites(patch):
+    def change(encoded, release):
+        order = np.argsort(-encoded._totals.sum(axis=0))
+        return replace(release, tie_break=tuple(order.tolist()))
+
+    wrap(patch, btl, "release_comparisons", change)
+
+
 def rows_as_respondents(patch):
     def change(frame, encoded):
         design = replace(encoded.design, nobs=len(encoded._parts.held[0].person))
@@ -242,6 +250,7 @@ PLANTED = {
     "how much there was to count": (iterations, "BTL of people, defaults"),
     "an error that depends on answers": (refusal, "BTL of people, method counts"),
     "an order of items from the first row": (first_row, UNIFORM),
+    "an order of items from all answers": (favourites, "choices of people, defaults"),
     "respondents counted by rows": (rows_as_respondents, "BTL of people, defaults"),
     "a model that prints the pairs it met": (pairs_met, "BTL of people, defaults"),
     "answers of groups without noise": (
