@@ -361,6 +361,31 @@ def test_sums_of_squares_fit_into_64_bits():
     assert requested_dependence(design, 1.0, "none") == "none"
 
 
+def test_many_questionnaires_leave_differences_out():
+    # after epsilon is spent, the ends of all contrasts have to fit into memory
+    few, many = (
+        Design(
+            tuple(map(str, range(100))),
+            people,
+            "respondent",
+            10,
+            False,
+            False,
+            "public",
+            None,
+            offered=offered.Offered(
+                "best-worst",
+                tuple((k % 90, k % 90 + 1, k // 90 + 92) for k in range(700)),
+                tuple(tuple((7 * k + j) % 700 for j in range(10)) for k in range(people)),
+                (1,) * people,
+                (0,) * people,
+            ),
+        )
+        for people in (100, 10_000)
+    )
+    assert few.few_differences and not many.few_differences
+
+
 # Planted faults: the enumeration above finds each of them
 
 
