@@ -253,6 +253,18 @@ def test_the_sum_of_the_totals_is_public(name):
         assert not changes.reshape(len(changes), -1, len(design.items)).sum(axis=2).any()
 
 
+def test_respondents_without_any_task_have_nothing_to_protect():
+    survey = Survey("best", "abc", ((),), ((0, "n", 0.0),) * 3)
+    frame = survey.frame([()] * 3).assign(answer0=None)
+    columns = {"offered": ["show1", "show2", "show3"], "best": "answer0", "respondent": "id"}
+    tasks = pr.as_choices(frame, items=list("abc"), unanswered="public", **columns)
+    for respondent in ("id", None):
+        with pytest.raises(ValueError, match="at least one row that counts"):
+            encode_tasks(
+                tasks.drop(columns=[] if respondent else "id"), respondent=respondent, max_rows=1
+            )
+
+
 def test_a_row_is_a_unit_of_its_own():
     survey = PLAIN["best-worst"]
     base = [each for person in range(3) for each in survey.answers(person)[0]]
