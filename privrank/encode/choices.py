@@ -329,7 +329,7 @@ def read_tasks(
             "Convert the data with privrank.as_choices(frame, unanswered='public', ...) if it was "
             "fixed beforehand which tasks stay unanswered."
         )
-    frames.check_rows(np.count_nonzero(size), "choices")
+    frames.check_rows(int(np.count_nonzero(size)), "choices")
     rows = np.flatnonzero(size) if by_row else np.arange(len(size))
     return table.iloc[rows], shown[rows], chosen[rows]
 
