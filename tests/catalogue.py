@@ -211,6 +211,27 @@ def covariates():
     ]
 
 
+def offered_sets():
+    """PrivateBTL of choices from publicly offered sets, with covariates of respondents, too."""
+    btl, people = pr.PrivateBTL, surveys.offered()
+    person = {"items": ITEMS, "respondent": "respondent", "max_rows": 3, **PUBLIC}
+    row = {"items": ITEMS, "respondent": None, **PUBLIC}
+    gender = {"levels": {"gender": surveys.LEVELS["gender"]}}
+    ages = gender | {"bounds": {"age": (18, 65)}}
+    orders, rows = surveys.offered(places=True), surveys.offered(people=False, places=True)
+    by_gender, aged = ({"formula": f"best + worst ~ {x}"} for x in ("gender", "gender + age"))
+    effect = [{"dependence": "none"}, {"shares": {"dependence": 0.2}}]
+    noises = [*COUNTS, GAUSSIAN]
+    return [
+        *fits("choices of people", btl, people, person, [{}, *noises, *effect]),
+        *fits("choices of rows", btl, surveys.offered(people=False), row, [{}, GAUSSIAN]),
+        *fits("orders of people", btl, orders, person, [{}, COUNTS[2]]),
+        *fits("orders of rows", btl, rows, row, [{}]),
+        *fits("choices by groups", btl, people, person | gender, [{}, *noises], **by_gender),
+        *fits("choices by ages", btl, people, person | ages, [{}], **aged),
+    ]
+
+
 def tied_covariates(groups, numbers):
     """PrivateBTL with covariates of units and a parameter for ties, given two formulas."""
     btl, declared = pr.PrivateBTL, {"levels": surveys.LEVELS}
@@ -490,6 +511,7 @@ CATALOGUE = {
     for make in (
         bradley_terry,
         covariates,
+        offered_sets,
         top,
         aggregations,
         uniformities,

@@ -14,6 +14,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+import privrank as pr
+
 ITEMS = ("north", "east", "south", "west")
 PAIRS = tuple(itertools.combinations(ITEMS, 2))
 ROWS, PEOPLE = 40, 12
@@ -270,6 +272,47 @@ def described(people=None):
         study=np.array(LEVELS["study"])[k % 2],
         age=18.0 + (k * 11) % 47,
     )
+
+
+def offered(people=True, places=False, number=PEOPLE):
+    """Answers to publicly offered sets: who is shown which sets is public, and the same.
+
+    Two versions of a questionnaire have three tasks and one; the last respondent has no task.
+    """
+    versions = (("north", "east", "south"), ("east", "south", "west"), ("north", "west", "south"))
+    versions = (versions, (("west", "north", "east"),))
+    shown = [(k, task) for k in range(number - 1) for task in versions[k % 4 == 3]]
+    who = np.array([k for k, _ in shown])
+    facts = {"gender": np.array(LEVELS["gender"])[who % 3], "age": 18.0 + who * 11 % 47}
+    sets = pd.DataFrame([task for _, task in shown], columns=["show1", "show2", "show3"])
+    table = sets.assign(**facts)
+    roles = {"best": "place 1", "worst": "place 3"}
+    if places:
+        roles = {"places": ["place 1", "place 2", "place 3"]}
+    if people:
+        table = table.assign(respondent=who)
+        roles["respondent"] = "respondent"
+
+    def frame(orders, dress=plain, names=None):
+        places = np.take_along_axis(sets.to_numpy(), orders, axis=1)
+        answered = table.assign(**{f"place {k}": places[:, k - 1] for k in (1, 2, 3)})
+        if people:  # one without a task
+            last = {"respondent": number - 1, "gender": "F", "age": 30.0}
+            last |= dict(zip(sets.columns, versions[0][0], strict=True))
+            answered = pd.concat([answered, pd.DataFrame([last])], ignore_index=True)
+        if people and names is not None:
+            answered = named(answered, names).sample(frac=1.0, random_state=4)
+        options = {"items": ITEMS, "unanswered": "public" if people else "refuse", **roles}
+        return pr.as_choices(dress(answered), offered=list(sets.columns), **options)
+
+    size = len(sets)
+    every = np.array(list(itertools.permutations(range(3))))
+    return {
+        "mixed": frame(every[np.random.default_rng(12).integers(0, 6, size)]),
+        "as shown": frame(every[np.zeros(size, dtype=int)], names=NAMES),
+        "turned": frame(every[np.full(size, 5)], polars),
+        "cycled": frame(every[np.arange(size) % 6], arrow),
+    }
 
 
 def rankings(n=30, m=4, seed=4):

@@ -31,6 +31,7 @@ from constantnoise import replace_everywhere
 from privrank import Budget, kernels
 from privrank.encode.encoded import (
     Encoded,
+    EncodedChoices,
     EncodedGroups,
     EncodedSample,
     RespondentBlock,
@@ -45,7 +46,7 @@ PLACE = str(PACKAGE)
 DRAW, SPEND = spend.draw.__code__, spend.spend_and_release.__code__
 TRUSTED = {"privacy", "encode", "mechanisms", "published"}
 HOLDING = {*TRUSTED, "kernels"}
-BOXES = (Encoded, EncodedSample, EncodedGroups)
+BOXES = (Encoded, EncodedChoices, EncodedSample, EncodedGroups)
 COPIED = ("array", "asarray", "ascontiguousarray")
 MADE = ("empty", "full", "ones", "zeros")
 DEEPEST = 5

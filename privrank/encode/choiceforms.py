@@ -210,7 +210,7 @@ def as_choices(
     names = [_TASK] if plan is None else [str(name) for name in plan.task.values.tolist()]
     answer_columns = [column.replace(_TASK, name) for column in roles.values() for name in names]
     _check_columns(columns, [] if own else sets, answer_columns)
-    labels, cells = _declared(columns, sets, plan)
+    labels, cells = _declared(columns, sets, plan, public=not own)
     table = _collected(columns, numbered_rows=plan is not None)
     read = partial(_items, cells=cells, codes=codes)
     if task is not None:
@@ -325,15 +325,18 @@ def _check_columns(columns: OpenedFrame, sets: list[Any], answer_columns: list[s
 
 
 def _declared(
-    columns: OpenedFrame, sets: Sequence[Any], plan: Questionnaires | None
+    columns: OpenedFrame, sets: Sequence[Any], plan: Questionnaires | None, *, public: bool
 ) -> tuple[Names, Names]:
-    """Return the items, and the entry of each item in the cells of the frame."""
+    """Return the items, and the entry of each item in the cells of the frame.
+
+    Categories of the columns of sets are used if these are `public`, and do not contain answers.
+    """
     if isinstance(columns.items, Mapping):
         codes = check_items(list(columns.items), "the codes in items")
         return check_items(list(columns.items.values())), codes
     source = columns.frame if plan is None else plan.sets
     named = sets if plan is None else list(plan.sets.columns)
-    labels = frames.declared_items(source, named, columns.items, public=True)
+    labels = frames.declared_items(source, named, columns.items, public=public)
     return labels, labels
 
 

@@ -329,8 +329,8 @@ def read_tasks(
             "Convert the data with privrank.as_choices(frame, unanswered='public', ...) if it was "
             "fixed beforehand which tasks stay unanswered."
         )
+    frames.check_rows(int(np.count_nonzero(size)), "choices")
     rows = np.flatnonzero(size) if by_row else np.arange(len(size))
-    frames.check_rows(len(rows), "choices")
     return table.iloc[rows], shown[rows], chosen[rows]
 
 

@@ -99,7 +99,8 @@ def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
     )
     scores = [position_scores(offered.answer, len(items)) for items in offered.sets]
     span = (shown @ np.array([np.abs(score).sum() for score in scores])).max()
-    # as fine as sums of squares over all respondents keep to 60 bits
+    # as fine as sums of squares over all respondents keep to 60 bits; longer questionnaires than
+    # 4 bits allow are refused before (privrank.plans.choice.requested_dependence)
     bits = np.log2(np.sqrt(2.0**60 / design.nobs) / (2.0 * span))
     size = np.abs(weights).max(axis=(1, 2))
     factor = np.where(size > 0, 2.0 ** np.clip(np.floor(bits), 4, _FINEST), 0.0)
@@ -107,13 +108,10 @@ def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
     whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
     high, low = np.zeros((2, versions, len(whole)), dtype=np.int64)
     for value in range(whole.shape[1]):
-        ordered = [np.sort(whole[:, value, list(items)], axis=1) for items in offered.sets]
-        ends = np.array(
-            [
-                (rows @ score[::-1], rows @ score)
-                for rows, score in zip(ordered, scores, strict=True)
-            ]
-        )
+        ends = np.empty((len(scores), 2, len(whole)), dtype=np.int64)
+        for end, items, score in zip(ends, offered.sets, scores, strict=True):
+            ordered = np.sort(whole[:, value, list(items)], axis=1)
+            end[:] = ordered @ score[::-1], ordered @ score
         here = kind == value
         high[here], low[here] = ((shown @ ends[:, side])[here] for side in (0, 1))
     return ChoiceContrasts(whole, kind, high, low, factor)

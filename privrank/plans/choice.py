@@ -94,18 +94,23 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
             "dependence='cluster' needs the covariance of all answers without noise: use "
             "dependence='auto', or epsilon=numpy.inf for the non-private run."
         )
-    if design.offered is not None:
-        return "worst"
-    if dependence in ("auto", "cluster") and math.isinf(epsilon):
+    if design.offered is None and dependence in ("auto", "cluster") and math.isinf(epsilon):
         return "cluster"
     # sums of squared contributions must stay within 64 bits, and the contrasts, which exist for
     # every covariate value, within memory
     rows = design.sensitivity.effective_rows
     facts = design.covariates
-    if design.nobs * rows**2 > 2**46:
+    if design.offered is None and design.nobs * rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
             "the questionnaire, or use dependence='none'."
+        )
+    # with the coarsest weights, which are up to 16, the answers to offered sets add at most
+    # (32 half)^2 for each respondent, where half is half the l1 sensitivity
+    if design.offered is not None and design.nobs * (design.sensitivity.net_l1 // 2) ** 2 > 2**50:
+        raise ValueError(
+            "dependence cannot be measured for questionnaires with so many answers: use "
+            "dependence='none'."
         )
     if facts is not None and (
         len(design.items) ** 2 * (len(facts.columns) + facts.cells) * len(np.unique(facts.kinds))
@@ -115,6 +120,8 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
             "dependence cannot be measured for so many combinations of covariate values: cut "
             "numeric covariates into declared levels, or use dependence='none'."
         )
+    if design.offered is not None:
+        return "worst"
     return None if dependence == "auto" else dependence
 
 

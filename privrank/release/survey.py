@@ -457,7 +457,10 @@ class Design:
         facts = self.covariates
         kinds = 1 if facts is None else len(np.unique(facts.kinds))
         every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
-        return m <= MAX_PAIRED_ITEMS and every * kinds * m <= MAX_NUMBERS
+        numbers = kinds * m
+        if self.offered is not None:  # a contrast has ends for each set and each questionnaire
+            numbers = max(numbers, len(self.offered.sets) + len(self.offered.versions))
+        return m <= MAX_PAIRED_ITEMS and every * numbers <= MAX_NUMBERS
 
     @property
     def item_freedom(self) -> int:

@@ -430,6 +430,80 @@ def test_samples_of_different_choices_have_equal_public_facts(name, counted):
     assert len(facts) == 1
 
 
+# ---- choices from offered sets
+
+SHOWN = (("b", "a", "c"), ("a", "c", "b"))
+SHOWS = ["show1", "show2", "show3"]
+
+
+def tasks_of(orders):
+    """One task per respondent: the set as it was shown, and its items from first to last."""
+    sets = pd.DataFrame(SHOWN[: len(orders)], columns=SHOWS)
+    order = pd.DataFrame(orders, columns=["best", "next", "last"])
+    return sets.join(order).assign(respondent=range(len(orders)))
+
+
+def marked(orders):
+    """One row per item of a set, which names its place."""
+    rows = [
+        (who, 1, item, order.index(item) + 1)
+        for who, (shown, order) in enumerate(zip(SHOWN, orders, strict=True))
+        for item in shown
+    ]
+    return pd.DataFrame(rows, columns=["respondent", "task", "item", "place"])
+
+
+def versions(orders):
+    table = tasks_of(orders)
+    return table.assign(version=table.index).drop(columns=SHOWS)
+
+
+TWO = {"best": "best", "worst": "last", "items": ITEMS, "respondent": "respondent"}
+THREE = {"places": ["best", "next", "last"], "items": ITEMS, "respondent": "respondent"}
+SETS = {
+    "columns": (tasks_of, {"offered": SHOWS, **TWO}),
+    "columns, orders": (tasks_of, {"offered": SHOWS, **THREE}),
+    "rows of items": (
+        marked,
+        {"offered": "item", "task": "task", **THREE, "places": "place"},
+    ),
+    "a plan": (
+        versions,
+        {"offered": {k: [shown] for k, shown in enumerate(SHOWN)}, "version": "version", **TWO},
+    ),
+    "the sets of answers": (
+        lambda orders: tasks_of(orders).drop(columns=SHOWS),
+        {"offered": "own", **THREE},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_choices_with_different_answers_have_equal_public_facts(name):
+    write, options = SETS[name]
+    facts = set()
+    for own in permutations(ITEMS):
+        tasks = pr.as_choices(write([own, SHOWN[1]]), **options)
+        model = pr.PrivateBTL(tasks, respondent="respondent", design="public")
+        facts.add(repr(record_of(model._encoded.design)))
+        facts.add(repr(model._encoded._version))
+    assert len(facts) == 2
+
+
+def test_items_that_occur_among_places_decide_nothing():
+    # the categories of a column of places are the items that were placed there: an answer
+    said = set()
+    for own in permutations(ITEMS):
+        frame = tasks_of([own, SHOWN[1]]).drop(columns=SHOWS)
+        placed = frame.astype(dict.fromkeys(THREE["places"], "category"))
+        every = pd.CategoricalDtype([*own])
+        for kind in (placed, frame.astype(dict.fromkeys(THREE["places"], every))):
+            with pytest.raises(ValueError, match="items must be declared") as caught:
+                pr.as_choices(kind, offered="own", **{**THREE, "items": None})
+            said.add(str(caught.value))
+    assert len(said) == 1
+
+
 @pytest.mark.parametrize("design", DESIGNS)
 def test_items_that_occur_among_winners_decide_nothing(design):
     # the categories of a column of winners are those who won: an answer, under a public design too

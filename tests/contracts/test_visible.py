@@ -32,7 +32,7 @@ from privrank.bradley_terry import fit
 from privrank.consensus import statements
 from privrank.distributions.links import BUILT_IN
 from privrank.encode import frames
-from privrank.encode.encoded import Encoded
+from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.mechanisms import categories
 from privrank.plans import aggregation as rankplan
 from privrank.plans import choice, declarations
@@ -198,6 +198,14 @@ def first_row(patch):
     wrap(patch, uniformity, "release_sample", change)
 
 
+def favourites(patch):
+    def change(encoded, release):
+        order = np.argsort(-encoded._totals.sum(axis=0))
+        return replace(release, tie_break=tuple(order.tolist()))
+
+    wrap(patch, btl, "release_comparisons", change)
+
+
 def rows_as_respondents(patch):
     def change(frame, encoded):
         design = replace(encoded.design, nobs=len(encoded._parts.held[0].person))
@@ -242,6 +250,7 @@ PLANTED = {
     "how much there was to count": (iterations, "BTL of people, defaults"),
     "an error that depends on answers": (refusal, "BTL of people, method counts"),
     "an order of items from the first row": (first_row, UNIFORM),
+    "an order of items from all answers": (favourites, "choices of people, defaults"),
     "respondents counted by rows": (rows_as_respondents, "BTL of people, defaults"),
     "a model that prints the pairs it met": (pairs_met, "BTL of people, defaults"),
     "answers of groups without noise": (
@@ -303,6 +312,8 @@ def private(encoded):
     """The arrays of encoded data that hold answers."""
     if isinstance(encoded, Encoded):
         return [*arrays(encoded._parts), *encoded._pairs[2:]]
+    if isinstance(encoded, EncodedChoices):
+        return [encoded._totals]
     parts = getattr(encoded, "_parts", (encoded,))
     return [found for part in parts for found in (part._rows, *arrays(part._people))]
 
