@@ -201,7 +201,13 @@ def test_totals_and_versions_are_those_of_the_definition():
     )
     assert offered.answer == "best-worst" and offered.patterns == (0, 0)
     design = encoded.design
-    assert (design.kind, design.max_rows, design.pairs) == ("public", 3, None)
+    assert (design.kind, design.max_rows) == ("public", 3)
+    # a set of s items is shown as its s (s - 1) / 2 pairs
+    pairs = [len(shown) * (len(shown) - 1) // 2 for shown in offered.sets]
+    assert design.pairs.total == sum(
+        units * sum(pairs[k] for k in version)
+        for version, units in zip(offered.versions, offered.units, strict=True)
+    )
     assert (design.nobs, design.unit, design.items) == (12, "respondent", ITEMS)
 
 
