@@ -148,8 +148,8 @@ def as_choices(
     task : str, optional
         Column that identifies the task of a row, within its respondent.
     version : str, optional
-        Column with the respondent's version of the questionnaire. Cells that belong to tasks of
-        other versions only are not read.
+        Column with the respondent's version of the questionnaire. Cells of tasks that this
+        version does not have are ignored.
     codes : "position" or mapping, optional
         By default answers are items. ``"position"``: answers are positions in the set, from 1. With
         `task`: the entries that mark the best and the worst item, such as
@@ -241,7 +241,6 @@ def as_choices(
     1        3      milk     water       tea    milk   water     tea
     """
     check_choice("unanswered", unanswered, Unanswered)
-    refuse(_MESSAGES, {"private": unanswered == "private"})
     roles = _answer_roles(best, worst, places)
     sets = _set_columns(offered, roles, task, version, sep)
     own = isinstance(offered, str) and offered == "own" and places is not None
@@ -260,13 +259,13 @@ def as_choices(
         if plan is None:
             shown = _read_sets(table[sets], cells, sep)
         else:
-            table, place = _by_task(table, sets[0], plan, dict(zip(roles.values(), columns)))
-            shown = _read_sets(plan.drop(columns=_PLAN), cells, sep)[place]
+            planned = _read_sets(plan.drop(columns=_PLAN), cells, sep)
+            table, shown = _by_task(table, sets[0], plan, planned, roles, columns)
         chosen = pd.DataFrame(
             {role: _read_answers(table[name], shown, cells, codes) for role, name in roles.items()}
         )
     kept = _kept(shown, chosen, None if respondent is None else table[respondent], unanswered)
-    named = set().union(*columns, roles.values(), sets if version is None else ())
+    named = set().union(*columns.values(), roles.values(), sets if version is None else ())
     others = [name for name in table if name not in named and not is_reserved(name)]
     return _choices_frame(table.loc[kept, others], shown[kept], chosen[kept], labels)
 
@@ -275,8 +274,7 @@ def _answer_roles(best: object, worst: object, places: object) -> dict[str, Any]
     """Return the columns of answers, by the names that they have in choices frames."""
     named = {role: name for role, name in ((BEST, best), (WORST, worst)) if name is not None}
     listed = as_list(places) or []
-    both = bool(named) and places is not None
-    refuse(_MESSAGES, {"answers": both or not (named or listed)})
+    refuse(_MESSAGES, {"answers": places is not None if named else not listed})
     return named or dict(zip(numbered_columns(PLACE, len(listed)), listed, strict=True))
 
 
@@ -287,12 +285,12 @@ def _set_columns(
     listed = [offered] if isinstance(offered, str) else as_list(offered) or []
     sets = listed if version is None else [version]
     by_row = isinstance(offered, str) and version is None and {BEST, WORST}.issuperset(roles)
-    whole = isinstance(sep, str) and sep and task is None and len(sets) == 1
     refuse(
         _MESSAGES,
         {
             "form": not sets if task is None else not by_row,
-            "sep": sep is not None and not whole,
+            "sep": sep is not None
+            and (not isinstance(sep, str) or not sep or task is not None or len(sets) > 1),
         },
     )
     for name in (*sets, *roles.values()):
@@ -302,16 +300,18 @@ def _set_columns(
 
 def _answer_columns(
     opened: OpenedFrame, sets: list[Any], roles: Mapping[str, str], plan: pd.DataFrame | None
-) -> list[list[str]]:
+) -> dict[str, list[str]]:
     """Return the columns of each answer, one for every task of a plan.
 
     Refuses columns that do not exist or are named twice, and answers in public columns. `sets` are
     the columns of sets, without those that also contain the answers.
     """
     tasks = [_TASK] if plan is None else coding.key_of(plan["task"]).values.tolist()
-    columns = [[name.replace(_TASK, str(task)) for task in tasks] for name in roles.values()]
+    columns = {
+        role: [name.replace(_TASK, str(task)) for task in tasks] for role, name in roles.items()
+    }
     public = [*sets, *opened.owners.values()]
-    answers = [name for names in columns for name in names]
+    answers = [name for names in columns.values() for name in names]
     used = [*public, *answers]
     absent = first_absent(used, opened.names)
     both = next(filter(public.__contains__, answers), None)
@@ -335,9 +335,11 @@ def _declared(
 ) -> tuple[Names, Names]:
     """Return the items, and the entry of each item in the cells of the frame."""
     if isinstance(opened.items, Mapping):
-        codes = list(opened.items)
-        return check_items(list(opened.items.values())), check_items(codes, "the codes in items")
-    source = opened.frame if plan is None else plan.drop(columns=_PLAN)
+        return (
+            check_items(list(opened.items.values())),
+            check_items(list(opened.items), "the codes in items"),
+        )
+    source: Any = opened.frame if plan is None else plan.drop(columns=_PLAN)
     named = sets if plan is None else list(source)
     labels = frames.declared_items(source, named, opened.items, public=True)
     return labels, labels
@@ -448,24 +450,30 @@ def planned_sets(offered: object, items: Names, answer: str) -> tuple[IntArray, 
 
 
 def _by_task(
-    table: pd.DataFrame, version: str, plan: pd.DataFrame, columns: Mapping[str, Sequence[str]]
+    table: pd.DataFrame,
+    version: str,
+    plan: pd.DataFrame,
+    planned: IntArray,
+    roles: Mapping[str, str],
+    columns: Mapping[str, list[str]],
 ) -> tuple[pd.DataFrame, IntArray]:
-    """Return one row per task, and its row in the plan, given one row per respondent.
+    """Return one row per task, and the items of its set, given one row per respondent.
 
-    The answers in several `columns`, one for each task, are then in a single column.
+    `planned` contains the items of the sets of the plan. `columns` are the columns of each answer,
+    one for every task; in the result the answer is in the column that stands for them.
     """
-    planned = coding.key_of(plan["version"])
-    assigned = coding.key_of(table[version]).among(planned.values.tolist())
+    versions = coding.key_of(plan["version"])
+    assigned = coding.key_of(table[version]).among(versions.values.tolist())
     refuse(_MESSAGES, {"version": (assigned < 0).any()}, version)
     people = pd.DataFrame({"version": assigned, "row": np.arange(len(assigned))})
-    tasks = people.merge(pd.DataFrame({"version": planned.codes, "place": np.arange(len(plan))}))
+    tasks = people.merge(pd.DataFrame({"version": versions.codes, "place": np.arange(len(plan))}))
     row, place = tasks[["row", "place"]].to_numpy().T
-    task = coding.key_of(plan["task"]).codes[place]
+    number = coding.key_of(plan["task"]).codes[place]
     answers = {
-        name: table[list(of_tasks)].to_numpy(dtype=object)[row, task]
-        for name, of_tasks in columns.items()
+        roles[role]: table[names].to_numpy(dtype=object)[row, number]
+        for role, names in columns.items()
     }
-    return table.take(row).reset_index(drop=True).assign(**answers), place
+    return table.take(row).reset_index(drop=True).assign(**answers), planned[place]
 
 
 def _read_rows(
@@ -481,19 +489,25 @@ def _read_rows(
     Each row of the frame is an item of a task, and `codes` are the entries that mark the answers.
     """
     given: Any = {} if codes is None else codes
-    known = isinstance(given, Mapping) and given.keys() <= {BEST, WORST}
-    plain = known and all(isinstance(mark, str | Real) for mark in given.values())
-    refuse(_MESSAGES, {"marks": not plain})
+    known = (
+        isinstance(given, Mapping)
+        and given.keys() <= {BEST, WORST}
+        and all(isinstance(mark, str | Real) for mark in given.values())
+    )
+    refuse(_MESSAGES, {"marks": not known})
     only = next(iter(roles.values()))
-    names = [name for name in (BEST, WORST) if name in {*roles, *given}]
-    marks = {name: (roles.get(name, only), given.get(name, 1)) for name in names}
+    marks = {
+        name: (roles.get(name, only), given.get(name, 1))
+        for name in (BEST, WORST)
+        if name in {*roles, *given}
+    }
     refuse(_MESSAGES, {"one mark": len(set(marks.values())) < len(marks)})
     check_owned(coding.key_of(table[item]), item, "item")
     code = item_codes(table[item], cells)
     tasks = table.groupby(list(opened.owners.values()), sort=False, observed=True)
     number = np.asarray(tasks.ngroup(), dtype=np.int64)
     shown = _by_set(number, code, len(cells))
-    chosen = pd.DataFrame(-1, index=range(len(shown)), columns=names)
+    chosen = pd.DataFrame(-1, index=range(len(shown)), columns=list(marks))
     for name, (column, mark) in marks.items():
         key = coding.key_of(table[column])
         marked = np.array([*(value == mark for value in key.values.tolist()), False])[key.codes]
@@ -518,8 +532,14 @@ def _kept(
     Removes the items of all other tasks from `shown` and `chosen`. `owner` is the respondent of
     each task.
     """
-    silent = check_tasks(shown, chosen.to_numpy(), list(chosen))
-    refuse(_MESSAGES, {"unanswered": unanswered == "refuse" and silent.any()})
+    silent = check_tasks(shown, chosen.to_numpy(), [str(name) for name in chosen])
+    refuse(
+        _MESSAGES,
+        {
+            "private": unanswered == "private",
+            "unanswered": unanswered == "refuse" and silent.any(),
+        },
+    )
     shown[silent] = -1
     chosen[silent] = -1
     if owner is None:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.modelmatrix import Predictor
-from privrank.bradley_terry.paircounts import PairCounts, check_connected
+from privrank.bradley_terry.paircounts import check_connected
 from privrank.bradley_terry.predictor import check_identified
 from privrank.encode import coding, frames
 from privrank.encode.comparisons import (
@@ -40,7 +40,7 @@ from privrank.encode.encoded import (
 )
 from privrank.encode.rankingforms import Names, item_codes
 from privrank.privacy.offered import Answer, Offered
-from privrank.release.survey import Covariates, Design
+from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import BoolArray, IntArray
 from privrank.util.checks import UNSTATED, check_count
 from privrank.util.formula import parse
@@ -143,8 +143,10 @@ def choice_columns(present: Sequence[str]) -> tuple[list[str], list[str]]:
     sets = numbered_columns(OFFERED, sum(name.startswith(f"{OFFERED} ") for name in own))
     places = numbered_columns(PLACE, sum(name.startswith(PLACE) for name in own))
     named = [name for name in (BEST, WORST) if name in own]
-    complete = {OFFERED, *sets, *places}.issubset(own) and bool(places) != bool(named)
-    refuse(_MESSAGES, {"lost": not complete})
+    refuse(
+        _MESSAGES,
+        {"lost": not {OFFERED, *sets, *places}.issubset(own) or bool(places) == bool(named)},
+    )
     return sets, named or places
 
 
@@ -171,8 +173,8 @@ def check_tasks(shown: IntArray, chosen: IntArray, answers: Sequence[str]) -> Bo
     for column, item in zip(answers, chosen.T, strict=True):
         outside = (item >= 0) & (shown != item[:, None]).all(axis=1)
         refuse(_MESSAGES, {"outside": outside.any()}, column)
-    asked = np.minimum(size, len(answers))
-    return np.asarray(((chosen >= 0).sum(axis=1) < asked) | (size == 0))
+    answered = (chosen >= 0).sum(axis=1)
+    return np.asarray((size == 0) | (answered < np.minimum(size, len(answers))))
 
 
 def _repeats(items: IntArray) -> bool:
