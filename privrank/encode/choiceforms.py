@@ -13,7 +13,6 @@ answers are then read as items. Messages name arguments, columns and rules, neve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +32,14 @@ from privrank.encode.choices import (
 from privrank.encode.encoded import check_owned, refuse_unused
 from privrank.encode.rankingforms import Names, OpenedFrame, item_codes
 from privrank.util.arrays import BoolArray, IntArray
-from privrank.util.checks import as_list, check_choice, check_items, check_name, first_absent
+from privrank.util.checks import (
+    as_list,
+    check_choice,
+    check_items,
+    check_name,
+    first_absent,
+    is_number,
+)
 
 Unanswered = Literal["refuse", "public", "private"]
 
@@ -52,9 +58,10 @@ _MESSAGES = {
     "supported yet.",
     "answers": "the columns of answers must be named with best=, worst= or both, or with "
     "places=[...] for orders, best first.",
-    "form": "offered must be a list of columns, a column, or 'own' with places=; a plan needs "
-    "version=. With task= it must be the column of items, for best= and worst=. With version=, and "
-    "without task=, it must be a plan.",
+    "form": "offered must be a list of columns, a column, or 'own' with places=. A plan of "
+    "questionnaires needs version=, the column with the version of each row.",
+    "by row": "With task=, offered must be the column of items, for best= and worst=. With "
+    "version=, and without task=, it must be a plan.",
     "sep": "sep must be the text between the items of a set, where one column contains whole sets. "
     "Leave it out in all other forms.",
     "own": "offered='own' needs places=[...], the columns with the items in order. For best= and "
@@ -74,9 +81,9 @@ _MESSAGES = {
     "entries of rows with task=. For codes of items use items={{code: item}}.",
     "position": "column {!r} must give positions in the offered set, as numbers from 1, and at "
     "least one answer is no position. Leave codes= out if answers are items.",
-    "numbers": "column {!r} must name items, and it contains other numbers. Use codes='position' for "
-    "positions in the offered set, and items={{code: item}} for codes. If numbers mark items, one "
-    "row each, name the column of tasks with task=.",
+    "numbers": "column {!r} must name items, and it contains other numbers. Use codes='position' "
+    "for positions in the offered set, and items={{code: item}} for codes. If numbers mark items, "
+    "one row each, name the column of tasks with task=.",
     "plan columns": "offered must have a column 'version', a column 'task' and one column for each "
     "item of a set.",
     "plan rows": "offered must have one row for each version and task, without missing entries in "
@@ -248,7 +255,8 @@ def as_choices(
     plan = None if version is None else _read_plan(offered)
     columns = _answer_columns(opened, [] if own else sets, roles, plan)
     sets = list(roles.values()) if own else sets
-    labels, cells = _declared(opened, sets, plan)
+    shows: Any = opened.frame if plan is None else plan.drop(columns=_PLAN)
+    labels, cells = _declared(items, shows, sets if plan is None else list(shows))
     table = opened.collect({"frame": opened.others})[opened.names].reset_index(drop=True)
     if version is not None and respondent is None:
         respondent = "respondent"
@@ -259,7 +267,7 @@ def as_choices(
         if plan is None:
             shown = _read_sets(table[sets], cells, sep)
         else:
-            planned = _read_sets(plan.drop(columns=_PLAN), cells, sep)
+            planned = _read_sets(shows, cells, sep)
             table, shown = _by_task(table, sets[0], plan, planned, roles, columns)
         chosen = pd.DataFrame(
             {role: _read_answers(table[name], shown, cells, codes) for role, name in roles.items()}
@@ -284,11 +292,12 @@ def _set_columns(
     """Return the columns that contain the sets, or the version of the questionnaire."""
     listed = [offered] if isinstance(offered, str) else as_list(offered) or []
     sets = listed if version is None else [version]
-    by_row = isinstance(offered, str) and version is None and {BEST, WORST}.issuperset(roles)
     refuse(
         _MESSAGES,
         {
-            "form": not sets if task is None else not by_row,
+            "form": not sets,
+            "by row": task is not None
+            and (not isinstance(offered, str) or version is not None or f"{PLACE} 1" in roles),
             "sep": sep is not None
             and (not isinstance(sep, str) or not sep or task is not None or len(sets) > 1),
         },
@@ -330,18 +339,14 @@ def _answer_columns(
     return columns
 
 
-def _declared(
-    opened: OpenedFrame, sets: Sequence[Any], plan: pd.DataFrame | None
-) -> tuple[Names, Names]:
-    """Return the items, and the entry of each item in the cells of the frame."""
-    if isinstance(opened.items, Mapping):
-        return (
-            check_items(list(opened.items.values())),
-            check_items(list(opened.items), "the codes in items"),
-        )
-    source: Any = opened.frame if plan is None else plan.drop(columns=_PLAN)
-    named = sets if plan is None else list(source)
-    labels = frames.declared_items(source, named, opened.items, public=True)
+def _declared(items: object, shows: object, columns: Sequence[Any]) -> tuple[Names, Names]:
+    """Return the items, and the entry of each item in the cells of the frame.
+
+    `shows` is the frame of the sets, and `columns` are its columns that contain items.
+    """
+    if isinstance(items, Mapping):
+        return check_items(list(items.values())), check_items(list(items), "the codes in items")
+    labels = frames.declared_items(shows, columns, items, public=True)
     return labels, labels
 
 
@@ -381,7 +386,7 @@ def _read_answers(
     """Return the item of each answer, -1 if missing; with `codes` answers are positions."""
     key = coding.key_of(answers)
     if codes is None:
-        numbers = {value for value in key.values.tolist() if isinstance(value, Real)}
+        numbers = {value for value in key.values.tolist() if is_number(value)}
         refuse(_MESSAGES, {"numbers": not numbers.issubset(cells)}, answers.name)
         return item_codes(answers, cells)
     place = key.among(range(1, shown.shape[1] + 1))
@@ -409,9 +414,8 @@ def _read_plan(offered: object) -> pd.DataFrame:
             columns=[*_PLAN, "items"],
         )
     view = frames.open_frame(offered, "offered")
-    names = frames.column_names(view)
-    refuse(_MESSAGES, {"plan columns": len(names) < 3 or not set(_PLAN).issubset(names)})
-    plan = frames.collect(view, names)
+    plan = frames.collect(view, frames.column_names(view))
+    refuse(_MESSAGES, {"plan columns": not set(_PLAN) < set(plan.columns)})
     frames.check_rows(len(plan), "offered")
     keys = pd.DataFrame({name: coding.key_of(plan[name]).codes for name in _PLAN})
     refuse(_MESSAGES, {"plan rows": keys.duplicated().any() or (keys < 0).any(axis=None)})
@@ -492,7 +496,7 @@ def _read_rows(
     known = (
         isinstance(given, Mapping)
         and given.keys() <= {BEST, WORST}
-        and all(isinstance(mark, str | Real) for mark in given.values())
+        and all(np.isscalar(mark) for mark in given.values())
     )
     refuse(_MESSAGES, {"marks": not known})
     only = next(iter(roles.values()))

@@ -173,8 +173,7 @@ def check_tasks(shown: IntArray, chosen: IntArray, answers: Sequence[str]) -> Bo
     for column, item in zip(answers, chosen.T, strict=True):
         outside = (item >= 0) & (shown != item[:, None]).all(axis=1)
         refuse(_MESSAGES, {"outside": outside.any()}, column)
-    answered = (chosen >= 0).sum(axis=1)
-    return np.asarray((size == 0) | (answered < np.minimum(size, len(answers))))
+    return np.asarray((size == 0) | ((chosen >= 0).sum(axis=1) < np.minimum(size, len(answers))))
 
 
 def _repeats(items: IntArray) -> bool:
@@ -283,13 +282,13 @@ def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> En
     passed by the user.
     """
     parsed = parse(formula)
-    check_only_choices({}, arguments.get("design"))
     _, view = open_rows(data, arguments.get("respondent"), "choices")
     sets, answers = choice_columns(frames.column_names(view))
     left = answer_of(answers).replace("-", " + ")
     refuse(
         _MESSAGES,
         {
+            "private": arguments.get("design") != "public",
             "arguments": not arguments.keys() <= _ARGUMENTS,
             "left side": " + ".join(parsed.left) != left,
         },
@@ -337,9 +336,9 @@ def _patterns(
     """Return the pattern of covariates of each row, and all patterns with their units."""
     if predictor is None:
         return np.zeros_like(person), None
-    first_named = np.ones(len(person), dtype=np.int8)
-    pattern, described = read_patterns(predictor, keys, first_named, person, "public")
-    units = units_by_pattern(pattern, np.ones_like(person), person, described)
+    once = np.ones(len(person), dtype=np.int64)
+    pattern, described = read_patterns(predictor, keys, once.astype(np.int8), person, "public")
+    units = units_by_pattern(pattern, once, person, described)
     return pattern, replace(described, units=units)
 
 
