@@ -264,11 +264,9 @@ def as_choices(
     if task is not None:
         table, shown, chosen = _read_rows(table, opened, sets[0], cells, roles, codes)
     else:
-        if plan is None:
-            shown = _read_sets(table[sets], cells, sep)
-        else:
-            planned = _read_sets(shows, cells, sep)
-            table, shown = _by_task(table, sets[0], plan, planned, roles, columns)
+        shown = _read_sets(table[sets] if plan is None else shows, cells, sep)
+        if plan is not None:
+            table, shown = _by_task(table, sets[0], plan, shown, roles, columns)
         chosen = pd.DataFrame(
             {role: _read_answers(table[name], shown, cells, codes) for role, name in roles.items()}
         )

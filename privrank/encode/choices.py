@@ -122,10 +122,10 @@ def is_reserved(column: object) -> bool:
 def is_choices(frame: object) -> bool:
     """Return whether a frame has columns of offered items, by their names alone."""
     try:
-        names = frames.column_names(frames.open_frame(frame, "comparisons"))
+        names = map(str, frames.column_names(frames.open_frame(frame, "comparisons")))
+        return any(is_reserved(name) and name.startswith(OFFERED) for name in names)
     except (TypeError, ValueError):  # the reader of comparisons has its own message
         return False
-    return any(is_reserved(name) and name.startswith(OFFERED) for name in map(str, names))
 
 
 def check_only_choices(usual: Mapping[str, bool], design: object) -> None:
@@ -157,15 +157,14 @@ def check_tasks(shown: IntArray, chosen: IntArray, answers: Sequence[str]) -> Bo
     answers, -1 where missing.
     """
     size = (shown >= 0).sum(axis=1)
-    answer = answer_of(answers)
     refuse(
         _MESSAGES,
         {
             "gap": ((shown[:, :-1] < 0) & (shown[:, 1:] >= 0)).any(),
             "repeated": _repeats(shown),
             "single": (size == 1).any(),
-            "two": answer == "best-worst" and (size == 2).any(),
-            "few places": answer == "order" and size.max(initial=0) > len(answers),
+            "two": {BEST, WORST}.issubset(answers) and (size == 2).any(),
+            "few places": f"{PLACE} 1" in answers and size.max(initial=0) > len(answers),
             "same": _repeats(chosen),
         },
         ", ".join(answers),
