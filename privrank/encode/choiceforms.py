@@ -329,7 +329,7 @@ def _answer_columns(
             "absent": absent is not None,
             "both": both is not None,
             "twice": len(set(used)) < len(used),
-            "respondent": plan is not None and "respondent" in set(opened.names) - set(public),
+            "respondent": plan is not None and not opened.owners and "respondent" in opened.names,
         },
         both if absent is None else absent,
     )

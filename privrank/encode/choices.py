@@ -85,8 +85,8 @@ _MESSAGES = {
     "items or answers of choices. Name columns that describe respondents.",
     "first": "formula must not use 'first' for choices from sets, in which no item is named first. "
     "Leave 'first' out.",
-    "comparisons only": "{} must be left out for choices from offered sets, because it applies to "
-    "paired comparisons only.",
+    "comparisons only": "{} must be left out for choices from offered sets. Use such arguments "
+    "for paired comparisons only.",
     "private": "design must be 'public' for choices from offered sets, because which sets were "
     "offered is public and was fixed before any answer. State design='public'.",
     "arguments": f"from_formula takes only formula, data and the arguments "

@@ -370,6 +370,11 @@ def test_rows_of_a_plan_are_respondents():
     assert facts(encode(found, respondent="respondent")) == facts(encode(EXPECTED))
 
 
+def test_a_frame_may_have_a_further_column_of_respondents():
+    found = convert(WIDE.assign(respondent=1), **FORMS["plan"][1])
+    assert facts(encode(found)) == facts(encode(EXPECTED))
+
+
 # Refusals
 
 
