@@ -12,10 +12,7 @@ answers are then read as items. Messages name arguments, columns and rules, neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from numbers import Real
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -27,22 +24,82 @@ from privrank.encode.choices import (
     OFFERED,
     PLACE,
     WORST,
-    ChoiceColumns,
-    check_answers,
-    check_sets,
+    check_tasks,
     is_reserved,
     numbered_columns,
-    unanswered_tasks,
+    refuse,
 )
 from privrank.encode.encoded import check_owned, refuse_unused
 from privrank.encode.rankingforms import Names, OpenedFrame, item_codes
-from privrank.util.arrays import IntArray
-from privrank.util.checks import as_list, check_choice, check_items, check_name, first_absent
+from privrank.util.arrays import BoolArray, IntArray
+from privrank.util.checks import (
+    as_list,
+    check_choice,
+    check_items,
+    check_name,
+    first_absent,
+    is_number,
+)
 
 Unanswered = Literal["refuse", "public", "private"]
 
 _TASK = "{task}"
 """Stands for the name of a task in the names of answer columns."""
+
+_PLAN = ["version", "task"]
+"""The columns of a plan that are not items."""
+
+_MESSAGES = {
+    "private": "unanswered='private' is not supported yet. Use unanswered='refuse' if all tasks "
+    "are answered, or unanswered='public' if it was fixed beforehand which tasks stay unanswered.",
+    "unanswered": "unanswered='refuse' requires all answers of each task, and at least one task "
+    "lacks one. Use unanswered='public' if it was fixed beforehand which tasks stay unanswered. If "
+    "respondents decided it, it is part of the answer (unanswered='private'), which is not "
+    "supported yet.",
+    "answers": "the columns of answers must be named with best=, worst= or both, or with "
+    "places=[...] for orders, best first.",
+    "form": "offered must be a list of columns, a column, or 'own' with places=. A plan of "
+    "questionnaires needs version=, the column with the version of each row.",
+    "by row": "With task=, offered must be the column of items, for best= and worst=. With "
+    "version=, and without task=, it must be a plan.",
+    "sep": "sep must be the text between the items of a set, where one column contains whole sets. "
+    "Leave it out in all other forms.",
+    "own": "offered='own' needs places=[...], the columns with the items in order. For best= and "
+    "worst= name the columns of the offered items.",
+    "absent": "frame has no column {!r}. Name the right column. {{task}} in the name of a column "
+    "stands for the tasks of a plan, if version= is given.",
+    "both": "column {!r} must not contain both answers and public facts. Sets, tasks, versions and "
+    "respondents are public and must be fixed before any answer.",
+    "twice": "each item of a set and each answer must have a column of its own, for every task of "
+    "a version (best='best_{{task}}'). Name a column once, including a single column in which "
+    "codes= marks the best and the worst item.",
+    "respondent": "frame has a column 'respondent' that is not used. Use respondent='respondent', "
+    "or rename it if each row is from a different respondent.",
+    "long set": "offered= must give different items in each set, and at least one set has more "
+    "entries than there are items. Check that task= and respondent= identify a task.",
+    "codes": "codes must be 'position', or be left out if answers are items. A mapping is for the "
+    "entries of rows with task=. For codes of items use items={{code: item}}.",
+    "position": "column {!r} must give positions in the offered set, as numbers from 1, and at "
+    "least one answer is no position. Leave codes= out if answers are items.",
+    "numbers": "column {!r} must name items, and it contains other numbers. Use codes='position' "
+    "for positions in the offered set, and items={{code: item}} for codes. If numbers mark items, "
+    "one row each, name the column of tasks with task=.",
+    "plan columns": "offered must have a column 'version', a column 'task' and one column for each "
+    "item of a set.",
+    "plan rows": "offered must have one row for each version and task, without missing entries in "
+    "both columns. Number the tasks of each version.",
+    "version": "column {!r} must name a version of the plan in every row. Compare its values and "
+    "their type with the plan.",
+    "marks": "codes must be a mapping {{'best': entry, 'worst': entry}} of the entries that mark "
+    "the best and the worst item.",
+    "one mark": "codes must give different entries for the best and the worst item if one column "
+    "marks both, such as codes={{'best': 1, 'worst': -1}}.",
+    "no mark": "column {!r} must mark the item that is {!r} in a task, and no row has this mark. "
+    "Declare the entries with codes=, such as codes={{'best': 'most'}}.",
+    "several marks": "column {!r} must mark at most one item of a task as {!r}, and at least one "
+    "task has several. Declare the entries with codes=.",
+}
+"""Messages of `as_choices`, with placeholders for the column and the answer."""
 
 
 def as_choices(
@@ -51,7 +108,7 @@ def as_choices(
     offered: object,
     best: str | None = None,
     worst: str | None = None,
-    places: Sequence[str] | str | None = None,
+    places: Sequence[str] | None = None,
     items: Sequence[Any] | Mapping[Any, Any] | None = None,
     respondent: str | None = None,
     task: str | None = None,
@@ -88,7 +145,7 @@ def as_choices(
         ``best="best_{task}"``.
     places : sequence of str, optional
         Columns with the items in order, best first, instead of `best` and `worst`. Each item of the
-        set occurs once. With `task` the column of ranks, 1 for the best item.
+        set occurs once. Not with `task`.
     items : sequence of str or int, or mapping, optional
         The items, in the order of the report, or a mapping of the codes in the frame (and plan) to
         items. By default they are the categories of categorical columns of `offered`.
@@ -98,12 +155,13 @@ def as_choices(
     task : str, optional
         Column that identifies the task of a row, within its respondent.
     version : str, optional
-        Column with the respondent's version of the questionnaire.
-    codes : "position", sequence or mapping, optional
-        By default answers are items. ``"position"``: answers are positions in the set, from 1. A
-        sequence: the names of these positions, such as ``["A", "B", "C"]``. With `task`: the
-        entries that mark the best and the worst item, such as ``{"best": 1, "worst": -1}``; a
-        single column may contain both. The default is 1 (or True) for each.
+        Column with the respondent's version of the questionnaire. Cells of tasks that this
+        version does not have are ignored.
+    codes : "position" or mapping, optional
+        By default answers are items. ``"position"``: answers are positions in the set, from 1. With
+        `task`: the entries that mark the best and the worst item, such as
+        ``{"best": 1, "worst": -1}``; a single column may contain both. The default is 1 (or True)
+        for each.
     sep : str, optional
         The text between the items of a set, if `offered` is a column of texts.
     unanswered : {"refuse", "public", "private"}
@@ -189,171 +247,108 @@ def as_choices(
     0        3       tea     juice      milk     tea   juice    milk
     1        3      milk     water       tea    milk   water     tea
     """
-    if check_choice("unanswered", unanswered, Unanswered) == "private":
-        raise ValueError(
-            "unanswered='private' is not supported yet. Use unanswered='refuse' if all tasks are "
-            "answered, or unanswered='public' if it was fixed beforehand which tasks stay "
-            "unanswered."
-        )
-    alone = task is None and version is None
-    own = alone and places is not None and isinstance(offered, str) and offered == "own"
-    roles = _answer_columns(best, worst, places)
-    sets = list(roles.values()) if own else _set_columns(offered, task, version)
-    whole = task is None and len(sets) == 1
-    if sep is not None and not (whole and isinstance(sep, str) and sep):
-        raise ValueError(
-            "sep must be the text between the items of a set, where one column contains whole "
-            "sets. Leave it out in all other forms."
-        )
-    columns = OpenedFrame(frame, items, respondent=respondent, task=task)
-    plan = None if version is None else _plan(offered)
-    names = [_TASK] if plan is None else [str(name) for name in plan.task.values.tolist()]
-    answer_columns = [column.replace(_TASK, name) for column in roles.values() for name in names]
-    _check_columns(columns, [] if own else sets, answer_columns)
-    labels, cells = _declared(columns, sets, plan, public=not own)
-    table = _collected(columns, numbered_rows=plan is not None)
-    read = partial(_items, cells=cells, codes=codes)
+    check_choice("unanswered", unanswered, Unanswered)
+    roles = _answer_roles(best, worst, places)
+    sets = _set_columns(offered, roles, task, version, sep)
+    own = isinstance(offered, str) and offered == "own" and places is not None
+    opened = OpenedFrame(frame, items, respondent=respondent, task=task)
+    plan = None if version is None else _read_plan(offered)
+    columns = _answer_columns(opened, [] if own else sets, roles, plan)
+    sets = list(roles.values()) if own else sets
+    shows: Any = opened.frame if plan is None else plan.drop(columns=_PLAN)
+    labels, cells = _declared(items, shows, sets if plan is None else list(shows), public=not own)
+    table = opened.collect({"frame": opened.others})[opened.names].reset_index(drop=True)
+    if version is not None and respondent is None:
+        respondent = "respondent"
+        table.insert(0, respondent, np.arange(len(table)))
     if task is not None:
-        tasks = _read_rows(table, columns, sets[0], cells, _marks(roles, codes))
-    elif plan is not None:
-        shown = _read_sets(plan.sets, cells, sep)
-        tasks = _read_versions(table, sets[0], plan, shown, read, roles)
+        table, shown, chosen = _read_rows(table, opened, sets[0], cells, roles, codes)
     else:
-        shown = _read_sets(table[sets], cells, sep)
-        answers = {name: read(table[column], shown) for name, column in roles.items()}
-        tasks = Tasks(np.arange(len(table)), shown, answers)
-    owner = respondent if plan is None else respondent or "respondent"
-    tasks = _answered(tasks, None if owner is None else table[owner], unanswered)
-    private = {*answer_columns, *(sets if plan is None else ())}
-    others = [name for name in table.columns if name not in private and not is_reserved(name)]
-    return _choices_frame(table[others], tasks, labels)
+        shown = _read_sets(table[sets] if plan is None else shows, cells, sep)
+        if plan is not None:
+            table, shown = _by_task(table, sets[0], plan, shown, roles, columns)
+        chosen = pd.DataFrame(
+            {role: _read_answers(table[name], shown, cells, codes) for role, name in roles.items()}
+        )
+    kept = _kept(shown, chosen, None if respondent is None else table[respondent], unanswered)
+    named = set().union(*columns.values(), roles.values(), sets if version is None else ())
+    others = [name for name in table if name not in named and not is_reserved(name)]
+    return _choices_frame(table.loc[kept, others], shown[kept], chosen[kept], labels)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Tasks:
-    """Tasks, with items as positions in the declared list.
-
-    Parameters
-    ----------
-    row : ndarray of int
-        The row of the frame that each task is from.
-    shown : ndarray of int, shape (tasks, items of a set)
-        The items of each set, -1 after the last.
-    answers : dict of str to ndarray of int
-        The item of each answer, by its name in choices frames; -1 if it is missing.
-    """
-
-    row: IntArray
-    shown: IntArray
-    answers: dict[str, IntArray]
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Questionnaires:
-    """The public sets of all versions of a questionnaire: one row and one entry for each task."""
-
-    sets: pd.DataFrame
-    version: coding.Key
-    task: coding.Key
-
-
-def _answer_columns(best: object, worst: object, places: object) -> dict[str, str]:
+def _answer_roles(best: object, worst: object, places: object) -> dict[str, Any]:
     """Return the columns of answers, by the names that they have in choices frames."""
-    roles: dict[str, Any] = {BEST: best, WORST: worst}
-    roles = {role: name for role, name in roles.items() if name is not None}
-    listed = [places] if isinstance(places, str) or places is None else as_list(places)
-    if not listed or (places is None) == (not roles):
-        raise ValueError(
-            "the columns of answers must be named with best=, worst= or both, or with places=[...] "
-            "for orders, best first."
-        )
-    if places is not None:
-        roles = {f"{PLACE} {k}": name for k, name in enumerate(listed, start=1)}
-    for role, name in roles.items():
-        check_name(name, role)
-    return roles
+    named = {role: name for role, name in ((BEST, best), (WORST, worst)) if name is not None}
+    listed = as_list(places) or []
+    refuse(_MESSAGES, {"answers": places is not None if named else not listed})
+    return named or dict(zip(numbered_columns(PLACE, len(listed)), listed, strict=True))
 
 
-def _set_columns(offered: object, task: object, version: object) -> list[Any]:
+def _set_columns(
+    offered: object, roles: Mapping[str, Any], task: object, version: object, sep: object
+) -> list[Any]:
     """Return the columns that contain the sets, or the version of the questionnaire."""
-    sets = [offered] if isinstance(offered, str) else as_list(offered)
-    if version is None and (isinstance(offered, Mapping) or hasattr(offered, "columns")):
-        raise TypeError(
-            "offered is a plan of questionnaires, which needs version=. Name the column with the "
-            "version of each row."
-        )
-    if version is not None and task is None:
-        sets = [version]
-    if not sets or (task is not None and (version is not None or not isinstance(offered, str))):
-        raise TypeError(
-            "offered must be a list of columns, a column, or 'own' with places=. With task= it "
-            "must be the column of items. With version=, and without task=, it must be a plan."
-        )
-    for name in sets:
-        check_name(name, "offered" if version is None else "version")
+    listed = [offered] if isinstance(offered, str) else as_list(offered) or []
+    sets = listed if version is None else [version]
+    refuse(
+        _MESSAGES,
+        {
+            "form": not sets,
+            "by row": task is not None
+            and (not isinstance(offered, str) or version is not None or f"{PLACE} 1" in roles),
+            "sep": sep is not None
+            and (not isinstance(sep, str) or not sep or task is not None or len(sets) > 1),
+        },
+    )
+    for name in (*sets, *roles.values()):
+        check_name(name, "each of offered=, version= and the answers")
     return sets
 
 
-def _check_columns(columns: OpenedFrame, sets: list[Any], answer_columns: list[str]) -> None:
-    """Refuse columns that do not exist or are named twice, and answers in public columns.
+def _answer_columns(
+    opened: OpenedFrame, sets: list[Any], roles: Mapping[str, str], plan: pd.DataFrame | None
+) -> dict[str, list[str]]:
+    """Return the columns of each answer, one for every task of a plan.
 
-    `sets` are the columns of sets, without those that also contain the answers.
+    Refuses columns that do not exist or are named twice, and answers in public columns. `sets` are
+    the columns of sets, without those that also contain the answers.
     """
-    public = [*sets, *columns.owners.values()]
-    if (absent := first_absent((*public, *answer_columns), columns.names)) is not None:
-        if absent == "own":
-            raise ValueError(
-                "offered='own' needs places=[...], the columns with the items in order. For best= "
-                "and worst= name the columns of the offered items."
-            )
-        raise ValueError(
-            f"frame has no column {absent!r}. Name the right column. {_TASK} in the name of a "
-            f"column stands for the tasks of a plan, if version= is given."
-        )
-    if (both := next(filter(public.__contains__, answer_columns), None)) is not None:
-        raise ValueError(
-            f"column {both!r} must not contain both answers and public facts. Sets, tasks, "
-            f"versions and respondents are public and must be fixed before any answer."
-        )
-    if len({*public, *answer_columns}) < len(public) + len(answer_columns):
-        raise ValueError(
-            f"each item of a set and each answer must have a column of its own, for every task of "
-            f"a version (best='best_{_TASK}'). Name a column once, including a single column in "
-            f"which codes= marks the best and the worst item."
-        )
-    refuse_unused(columns.names, [*public, *answer_columns])
+    tasks = [_TASK] if plan is None else coding.key_of(plan["task"]).values.tolist()
+    columns = {
+        role: [name.replace(_TASK, str(task)) for task in tasks] for role, name in roles.items()
+    }
+    public = [*sets, *opened.owners.values()]
+    answers = [name for names in columns.values() for name in names]
+    used = [*public, *answers]
+    absent = first_absent(used, opened.names)
+    both = next(filter(public.__contains__, answers), None)
+    refuse(
+        _MESSAGES,
+        {
+            "own": absent == "own",
+            "absent": absent is not None,
+            "both": both is not None,
+            "twice": len(set(used)) < len(used),
+            "respondent": plan is not None and not opened.owners and "respondent" in opened.names,
+        },
+        both if absent is None else absent,
+    )
+    refuse_unused(opened.names, used)
+    return columns
 
 
 def _declared(
-    columns: OpenedFrame, sets: Sequence[Any], plan: Questionnaires | None, *, public: bool
+    items: object, shows: object, columns: Sequence[Any], *, public: bool
 ) -> tuple[Names, Names]:
     """Return the items, and the entry of each item in the cells of the frame.
 
-    Categories of the columns of sets are used if these are `public`, and do not contain answers.
+    `shows` is the frame of the sets, and `columns` are its columns that contain items. Their
+    categories are used if these are `public`, and do not contain answers.
     """
-    if isinstance(columns.items, Mapping):
-        codes = check_items(list(columns.items), "the codes in items")
-        return check_items(list(columns.items.values())), codes
-    source = columns.frame if plan is None else plan.sets
-    named = sets if plan is None else list(plan.sets.columns)
-    labels = frames.declared_items(source, named, columns.items, public=public)
+    if isinstance(items, Mapping):
+        return check_items(list(items.values())), check_items(list(items), "the codes in items")
+    labels = frames.declared_items(shows, columns, items, public=public)
     return labels, labels
-
-
-def _collected(columns: OpenedFrame, *, numbered_rows: bool) -> pd.DataFrame:
-    """Return all columns; number the rows if each is from a respondent without a name."""
-    table = frames.collect(columns.view, columns.names).reset_index(drop=True)
-    frames.check_rows(len(table))
-    for role, name in columns.owners.items():
-        check_owned(coding.key_of(table[name]), name, role)
-    if numbered_rows and not columns.owners:
-        if "respondent" in columns.names:
-            raise ValueError(
-                "frame has a column 'respondent' that is not used. Use respondent='respondent', or "
-                "rename it if each row is from a different respondent."
-            )
-        table.insert(0, "respondent", np.arange(len(table)))
-    return table
 
 
 def _read_sets(table: pd.DataFrame, cells: Names, sep: str | None) -> IntArray:
@@ -380,81 +375,52 @@ def _by_set(number: IntArray, item: IntArray, items: int) -> IntArray:
     `number` is the set of each entry, and `items` is how many are declared.
     """
     place = pd.Series(number).groupby(number).cumcount().to_numpy()
-    if place.max() >= items:
-        raise ValueError(
-            "offered= must give different items in each set, and at least one set has more entries "
-            "than there are items. Check that task= and respondent= identify a task."
-        )
+    refuse(_MESSAGES, {"long set": place.max() >= items})
     shown = np.full((number.max() + 1, max(2, place.max() + 1)), -1)
     shown[number, place] = item
     return shown
 
 
-def _items(answers: pd.Series[Any], shown: IntArray, cells: Names, codes: object) -> IntArray:
+def _read_answers(
+    answers: pd.Series[Any], shown: IntArray, cells: Names, codes: object
+) -> IntArray:
     """Return the item of each answer, -1 if missing; with `codes` answers are positions."""
-    if codes is None:
-        _check_names(answers, cells)
-        return item_codes(answers, cells)
-    if isinstance(codes, Mapping) or (isinstance(codes, str) and codes != "position"):
-        raise TypeError(
-            "codes must be 'position' or a list of the names of the positions, such as ['A', 'B', "
-            "'C']. A mapping is for the entries of rows with task=. For codes of items use "
-            "items={code: item}."
-        )
     key = coding.key_of(answers)
-    most = shown.shape[1]
-    by_number = isinstance(codes, str) and codes == "position"
-    names = range(1, most + 1) if by_number else check_items(codes, "codes")
-    place = key.among(names[:most])
+    if codes is None:
+        numbers = {value for value in key.values.tolist() if is_number(value)}
+        refuse(_MESSAGES, {"numbers": not numbers.issubset(cells)}, answers.name)
+        return item_codes(answers, cells)
+    place = key.among(range(1, shown.shape[1] + 1))
     item = np.where(place < 0, -1, shown[np.arange(len(shown)), place])
-    if (item < 0)[key.codes >= 0].any():
-        raise ValueError(
-            f"column {answers.name!r} must give positions in the offered set, as numbers from 1 "
-            f"or as the names in codes=, and at least one answer is no position. Leave codes= out "
-            f"if answers are items."
-        )
+    refuse(
+        _MESSAGES,
+        {
+            "codes": not isinstance(codes, str) or codes != "position",
+            "position": (item < 0)[key.codes >= 0].any(),
+        },
+        answers.name,
+    )
     return item
 
 
-def _check_names(answers: pd.Series[Any], cells: Names) -> None:
-    """Refuse numbers as answers if no item is a number."""
-    numeric = pd.api.types.is_numeric_dtype(answers) and answers.notna().any()
-    if numeric and not any(isinstance(cell, Real) for cell in cells):
-        raise ValueError(
-            f"column {answers.name!r} must name items, and it contains numbers. Use "
-            f"codes='position' for positions in the offered set, and items={{code: item}} for "
-            f"codes. If numbers mark items, one row each, name the column of tasks with task=."
-        )
-
-
-def _plan(offered: object) -> Questionnaires:
-    """Read the plan of a questionnaire, which is public."""
+def _read_plan(offered: object) -> pd.DataFrame:
+    """Return the plan of a questionnaire, which is public: one row per version and task."""
     if isinstance(offered, Mapping):
-        tasks = [
-            (version, number, items)
-            for version, sets in offered.items()
-            for number, items in enumerate(as_list(sets) or (), start=1)
-        ]
-        offered = pd.DataFrame(tasks, columns=["version", "task", "items"])
+        offered = pd.DataFrame(
+            [
+                (version, number, items)
+                for version, sets in offered.items()
+                for number, items in enumerate(as_list(sets) or (), start=1)
+            ],
+            columns=[*_PLAN, "items"],
+        )
     view = frames.open_frame(offered, "offered")
-    names = frames.column_names(view)
-    sets = [name for name in names if name not in ("version", "task")]
-    if len(sets) != len(names) - 2 or not sets:
-        raise ValueError(
-            "offered must have a column 'version', a column 'task' and one column for each item of "
-            "a set."
-        )
-    table = frames.collect(view, names)
-    frames.check_rows(len(table), "offered")
-    version, task = (coding.key_of(table[name]) for name in ("version", "task"))
-    check_owned(version, "version", "version")
-    check_owned(task, "task", "task")
-    if len(np.unique(version.codes * len(task.values) + task.codes)) < len(table):
-        raise ValueError(
-            "offered must have one row for each version and task, and at least one has several. "
-            "Number the tasks of each version."
-        )
-    return Questionnaires(table[sets], version, task)
+    plan = frames.collect(view, frames.column_names(view))
+    refuse(_MESSAGES, {"plan columns": not set(_PLAN) < set(plan.columns)})
+    frames.check_rows(len(plan), "offered")
+    keys = pd.DataFrame({name: coding.key_of(plan[name]).codes for name in _PLAN})
+    refuse(_MESSAGES, {"plan rows": keys.duplicated().any() or (keys < 0).any(axis=None)})
+    return plan
 
 
 def planned_sets(offered: object, items: Names, answer: str) -> tuple[IntArray, IntArray]:
@@ -481,152 +447,122 @@ def planned_sets(offered: object, items: Names, answer: str) -> tuple[IntArray, 
     ValueError, TypeError
         If `offered` is not a plan, or contains a set that cannot be answered in this way.
     """
-    plan = _plan(offered)
-    shown = _read_sets(plan.sets, items, None)
-    size = shown.shape[1]
-    answers = numbered_columns(PLACE, size) if answer == "order" else answer.split("-")
-    check_sets(shown, ChoiceColumns(tuple(numbered_columns(OFFERED, size)), tuple(answers)))
-    return plan.version.codes, shown
+    plan = _read_plan(offered)
+    shown = _read_sets(plan.drop(columns=_PLAN), items, None)
+    answers = numbered_columns(PLACE, shown.shape[1]) if answer == "order" else answer.split("-")
+    check_tasks(shown, np.full((len(shown), len(answers)), -1), answers)
+    return coding.key_of(plan["version"]).codes, shown
 
 
-def _read_versions(
+def _by_task(
     table: pd.DataFrame,
     version: str,
-    plan: Questionnaires,
-    sets: IntArray,
-    read: Callable[[pd.Series[Any], IntArray], IntArray],
-    roles: dict[str, str],
-) -> Tasks:
-    """Read one row per respondent, with the version of the questionnaire.
+    plan: pd.DataFrame,
+    planned: IntArray,
+    roles: Mapping[str, str],
+    columns: Mapping[str, list[str]],
+) -> tuple[pd.DataFrame, IntArray]:
+    """Return one row per task, and the items of its set, given one row per respondent.
 
-    `sets` are the items of each task of the plan. `read` returns the items of answers, given the
-    sets of their tasks.
+    `planned` contains the items of the sets of the plan. `columns` are the columns of each answer,
+    one for every task; in the result the answer is in the column that stands for them.
     """
-    assigned = coding.key_of(table[version]).among(plan.version.values.tolist())
-    if (assigned < 0).any():
-        raise ValueError(
-            f"column {version!r} must name a version of the plan in every row. Compare its values "
-            f"and their type with the plan."
-        )
-    every = np.argsort(plan.version.codes, kind="stable")  # the tasks of the plan by version
-    count = np.bincount(plan.version.codes)
-    size = count[assigned]
-    row = np.repeat(np.arange(len(table)), size)
-    within = np.arange(len(row)) - (np.cumsum(size) - size)[row]
-    task = every[(np.cumsum(count) - count)[assigned][row] + within]
-    shown = sets[task]
-    answers = {role: np.full(len(row), -1) for role in roles}
-    for number, name in enumerate(plan.task.values.tolist()):
-        here = np.flatnonzero(plan.task.codes[task] == number)
-        for role, column in roles.items():
-            entries = table[column.replace(_TASK, str(name))]
-            if entries.drop(row[here]).notna().any():
-                raise ValueError(
-                    f"column {entries.name!r} must be empty for respondents whose version does not "
-                    f"have this task. Check the versions."
-                )
-            answers[role][here] = read(entries.take(row[here]), shown[here])
-    return Tasks(row, shown, answers)
-
-
-def _marks(roles: dict[str, str], codes: object) -> dict[str, tuple[str, Any]]:
-    """Return the column of each answer, and the entry that marks its item."""
-    given: Any = {} if codes is None else codes
-    known = isinstance(given, Mapping) and given.keys() <= {BEST, WORST}
-    ranks = not {BEST, WORST}.issuperset(roles)
-    if not known or (given and ranks) or not all(isinstance(g, str | Real) for g in given.values()):
-        raise ValueError(
-            "codes must be a mapping {'best': entry, 'worst': entry} of the entries that mark the "
-            "best and the worst item. Leave it out with places=, the column of ranks."
-        )
-    only = next(iter(roles.values()))
-    named = roles if ranks else [name for name in (BEST, WORST) if name in {*roles, *given}]
-    marks = {name: (roles.get(name, only), given.get(name, 1)) for name in named}
-    if len(set(marks.values())) < len(marks):
-        raise ValueError(
-            "codes must give different entries for the best and the worst item if one column marks "
-            "both, such as codes={'best': 1, 'worst': -1}."
-        )
-    return marks
+    versions = coding.key_of(plan["version"])
+    assigned = coding.key_of(table[version]).among(versions.values.tolist())
+    refuse(_MESSAGES, {"version": (assigned < 0).any()}, version)
+    people = pd.DataFrame({"version": assigned, "row": np.arange(len(assigned))})
+    tasks = people.merge(pd.DataFrame({"version": versions.codes, "place": np.arange(len(plan))}))
+    row, place = tasks[["row", "place"]].to_numpy().T
+    number = coding.key_of(plan["task"]).codes[place]
+    answers = {
+        roles[role]: table[names].to_numpy(dtype=object)[row, number]
+        for role, names in columns.items()
+    }
+    return table.take(row).reset_index(drop=True).assign(**answers), planned[place]
 
 
 def _read_rows(
     table: pd.DataFrame,
-    columns: OpenedFrame,
+    opened: OpenedFrame,
     item: str,
     cells: Names,
-    marks: dict[str, tuple[str, Any]],
-) -> Tasks:
-    """Read one row per task and item."""
-    owners = list(columns.owners.values())
-    groups = table.groupby(owners, sort=False, observed=True)
+    roles: Mapping[str, str],
+    codes: object,
+) -> tuple[pd.DataFrame, IntArray, pd.DataFrame]:
+    """Return the first row of each task, and its items of sets and of answers.
+
+    Each row of the frame is an item of a task, and `codes` are the entries that mark the answers.
+    """
+    given: Any = {} if codes is None else codes
+    known = (
+        isinstance(given, Mapping)
+        and given.keys() <= {BEST, WORST}
+        and all(np.isscalar(mark) for mark in given.values())
+    )
+    refuse(_MESSAGES, {"marks": not known})
+    only = next(iter(roles.values()))
+    marks = {
+        name: (roles.get(name, only), given.get(name, 1))
+        for name in (BEST, WORST)
+        if name in {*roles, *given}
+    }
+    refuse(_MESSAGES, {"one mark": len(set(marks.values())) < len(marks)})
     check_owned(coding.key_of(table[item]), item, "item")
     code = item_codes(table[item], cells)
-    number = np.asarray(groups.ngroup(), dtype=np.int64)
+    tasks = table.groupby(list(opened.owners.values()), sort=False, observed=True)
+    number = np.asarray(tasks.ngroup(), dtype=np.int64)
     shown = _by_set(number, code, len(cells))
-    row = np.unique(number, return_index=True)[1]
-    if not {BEST, WORST}.issuperset(marks):
-        column = next(iter(marks.values()))[0]
-        marks = {f"{PLACE} {rank}": (column, rank) for rank in range(1, shown.shape[1] + 1)}
-    answers = {}
+    chosen = pd.DataFrame(-1, index=range(len(shown)), columns=list(marks))
     for name, (column, mark) in marks.items():
         key = coding.key_of(table[column])
         marked = np.array([*(value == mark for value in key.values.tolist()), False])[key.codes]
-        if name in (BEST, WORST, f"{PLACE} 1") and not marked.any():
-            raise ValueError(
-                f"column {column!r} must mark the item that is {name!r} in a task, and no row has "
-                f"this mark. Declare the entries with codes=, such as codes={{'best': 'most'}}. "
-                f"Ranks with places= are numbers from 1."
-            )
-        if np.bincount(number[marked]).max(initial=0) > 1:
-            raise ValueError(
-                f"column {column!r} must mark at most one item of a task as {name!r}, and at least "
-                f"one task has several. Declare the entries with codes=."
-            )
-        answers[name] = np.full(len(row), -1)
-        answers[name][number[marked]] = code[marked]
-    return Tasks(row, shown, answers)
-
-
-def _answered(tasks: Tasks, owner: pd.Series[Any] | None, unanswered: Unanswered) -> Tasks:
-    """Check tasks and leave out those without all answers.
-
-    `owner` is the respondent of each row of the frame. A respondent without any answered task keeps
-    a task without items.
-    """
-    shown = tasks.shown
-    chosen = np.column_stack(list(tasks.answers.values()))
-    columns = ChoiceColumns(tuple(numbered_columns(OFFERED, shown.shape[1])), tuple(tasks.answers))
-    check_sets(shown, columns)
-    check_answers(shown, chosen, columns)
-    silent = unanswered_tasks(shown, chosen, columns)
-    if silent.any() and unanswered == "refuse":
-        raise ValueError(
-            "unanswered='refuse' requires all answers of each task, and at least one task lacks "
-            "one. Use unanswered='public' if it was fixed beforehand which tasks stay unanswered. "
-            "If respondents decided it, it is part of the answer (unanswered='private'), which is "
-            "not supported yet."
+        refuse(
+            _MESSAGES,
+            {
+                "no mark": not marked.any(),
+                "several marks": np.bincount(number[marked]).max(initial=0) > 1,
+            },
+            column,
+            name,
         )
-    rows = ~silent
-    if owner is not None:
-        person = pd.factorize(owner)[0][tasks.row]
-        _, first = np.unique(person, return_index=True)
-        rows[first[np.bincount(person, ~silent) == 0]] = True
-    frames.check_rows(int(rows.sum()))
-    return Tasks(
-        tasks.row[rows],
-        np.where(silent[:, None], -1, shown)[rows],
-        {name: np.where(silent, -1, item)[rows] for name, item in tasks.answers.items()},
+        chosen.loc[number[marked], name] = code[marked]
+    return tasks.head(1).reset_index(drop=True), shown, chosen
+
+
+def _kept(
+    shown: IntArray, chosen: pd.DataFrame, owner: pd.Series[Any] | None, unanswered: Unanswered
+) -> BoolArray:
+    """Return which tasks to keep: those with all answers, and one of each silent respondent.
+
+    Removes the items of all other tasks from `shown` and `chosen`. `owner` is the respondent of
+    each task.
+    """
+    silent = check_tasks(shown, chosen.to_numpy(), [str(name) for name in chosen])
+    refuse(
+        _MESSAGES,
+        {
+            "private": unanswered == "private",
+            "unanswered": unanswered == "refuse" and silent.any(),
+        },
     )
+    shown[silent] = -1
+    chosen[silent] = -1
+    if owner is None:
+        return ~silent
+    # the first task of each respondent, where answered tasks come first
+    first = ~owner.iloc[np.argsort(silent, kind="stable")].duplicated()
+    return ~silent | first.sort_index().to_numpy()
 
 
-def _choices_frame(table: pd.DataFrame, tasks: Tasks, labels: Names) -> pd.DataFrame:
-    """Return the choices frame of tasks, with the columns of their rows."""
-    result = table.take(tasks.row).reset_index(drop=True)
-    result[OFFERED] = (tasks.shown >= 0).sum(axis=1)
+def _choices_frame(
+    table: pd.DataFrame, shown: IntArray, chosen: pd.DataFrame, labels: Names
+) -> pd.DataFrame:
+    """Return the choices frame of tasks, with the columns of `table`."""
+    result = table.reset_index(drop=True)
+    result[OFFERED] = (shown >= 0).sum(axis=1)
     kind = pd.CategoricalDtype(list(labels))
-    shows = zip(numbered_columns(OFFERED, tasks.shown.shape[1]), tasks.shown.T, strict=True)
-    for name, item in (*shows, *tasks.answers.items()):
+    names = [*numbered_columns(OFFERED, shown.shape[1]), *chosen]
+    for name, item in zip(names, np.column_stack((shown, chosen)).T, strict=True):
         result[name] = pd.Categorical.from_codes(item, dtype=kind)
     result.attrs = {frames.DECLARED: pd.Index(labels).tolist()}
     return result

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from privrank.encode import coding, frames
-from privrank.encode.choices import choice_columns, is_choices, read_tasks
+from privrank.encode.choices import answer_of, choice_columns, is_choices, read_tasks
 from privrank.encode.encoded import check_apart, in_order, refuse_unused
 from privrank.encode.rankingforms import (
     Names,
@@ -347,19 +347,20 @@ def read_choices(columns: OpenedFrame) -> pd.DataFrame:
     Which pairs a task compares is then public, like its set. Within a pair, items are in list
     order. A respondent without tasks keeps a pair without an answer.
     """
-    of_sets = choice_columns(columns.names)
-    if of_sets.answer != "order" and len(of_sets.sets) > 2:
+    sets, answers = choice_columns(columns.names)
+    answer = answer_of(answers)
+    if answer != "order" and len(sets) > 2:
         raise ValueError(
             "choices must be orders of all items of their sets, or come from sets of two, to be "
             "compared in pairs, because other answers decide which pairs they compare. Pass the "
             "choices to privrank.PrivateBTL instead."
         )
-    labels = frames.declared_items(columns.frame, of_sets.sets, columns.items, public=True)
+    labels = frames.declared_items(columns.frame, sets, columns.items, public=True)
     table = frames.collect(columns.view, columns.names)
-    table, shown, order = read_tasks(table, of_sets, labels, by_row=False)
-    if of_sets.answer != "order":  # the other item of a set of two
+    table, shown, order = read_tasks(table, sets, answers, labels, by_row=False)
+    if answer != "order":  # the other item of a set of two
         other = shown.sum(axis=1, keepdims=True) - order
-        order = np.hstack((order, other) if of_sets.answer == "best" else (other, order))
+        order = np.hstack((order, other) if answer == "best" else (other, order))
     first, second = np.triu_indices(order.shape[1], 1)
     given = order[:, second] >= 0
     given[shown[:, 0] < 0, 0] = True

@@ -47,7 +47,7 @@ from privrank.util.checks import (
     check_flag,
     check_name,
 )
-from privrank.util.formula import factors_of, parse
+from privrank.util.formula import Formula, factors_of, parse
 
 _MAX_DRAWN = 2**28
 """Largest number of rows, over all respondents, for which a draw has enough memory."""
@@ -466,21 +466,11 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     item1, item2, *rest = parsed.left
     outcome = rest[0] if rest else None
     columns = ComparisonColumns(item1, item2, outcome, respondent, counts, outcome is None)
-    predictor = None
-    given = {name: arguments.get(name) for name in sorted(COVARIATES)}
-    if parsed.right or not parsed.intercept or any(v is not None for v in given.values()):
-        covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
-        frame, _ = open_comparisons(data, columns, covariates)
-        design = arguments.get("design")
-        labels = frames.declared_items(
-            frame, (item1, item2), arguments.get("items"), public=_known(design, columns)
-        )
-        predictor = declare(
-            parsed.right_text,
-            schema_of(frame, parsed.right_text, public=design == "public"),
-            labels,
-            **given,
-        )
+    covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
+    frame, _ = open_comparisons(data, columns, covariates)
+    public = _known(arguments.get("design"), columns)
+    predictor = declared_predictor(parsed, frame, (item1, item2), arguments, public=public)
+    if predictor is not None:
         if {*parsed.left, respondent, counts} & set(predictor.columns):
             raise ValueError(
                 f"formula must not use the respondent, the counts or a column of its left side as "
@@ -494,6 +484,27 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             )
     options = {name: arguments[name] for name in _OPTIONS & arguments.keys()}
     return encode_comparisons(data, columns, **options, predictor=predictor)
+
+
+def declared_predictor(
+    parsed: Formula,
+    frame: object,
+    named: Sequence[str],
+    arguments: Mapping[str, Any],
+    *,
+    public: bool,
+) -> Predictor | None:
+    """Return the covariates of a formula, None if it has none.
+
+    `named` are the columns of items, and `public` is whether the items that they name are public.
+    `arguments` are the other arguments as passed by the user.
+    """
+    given = {name: arguments.get(name) for name in sorted(COVARIATES)}
+    if not parsed.right and parsed.intercept and all(value is None for value in given.values()):
+        return None
+    labels = frames.declared_items(frame, named, arguments.get("items"), public=public)
+    schema = schema_of(frame, parsed.right_text, public=arguments.get("design") == "public")
+    return declare(parsed.right_text, schema, labels, **given)
 
 
 def schema_of(frame: object, right: str, *, public: bool) -> Schema:

@@ -118,10 +118,6 @@ FORMS = {
     "texts": (TEXTS, {"offered": "shown", "sep": ";"}),
     "codes": (CODED, {"items": CODES}),
     "positions": (PLACED, {"codes": "position"}),
-    "letters": (
-        PLACED.assign(**{n: PLACED[n].map(dict(enumerate("ABCD", 1))) for n in ("most", "least")}),
-        {"codes": list("ABCD")},
-    ),
 }
 
 
@@ -258,19 +254,9 @@ def test_orders_score_net_wins():
     assert offered.versions == ((0, 1), (2,))
 
 
-def test_orders_of_an_own_set_and_by_ranks():
+def test_orders_of_an_own_set():
     own = orders(offered="own")
     assert facts(encode(own)) == facts(encode(orders()))
-    rows = [
-        (row["id"], task, row[name], rank)
-        for task, row in enumerate(ORDERS.to_dict("records"))
-        for rank, name in enumerate(PLACES, start=1)
-        if isinstance(row[name], str)
-    ]
-    ranks = pd.DataFrame(rows, columns=["id", "t", "item", "rank"]).sample(frac=1, random_state=1)
-    ranks = ranks.sort_values("id", kind="stable")
-    found = orders(ranks, offered="item", task="t", places="rank")
-    assert facts(encode(found)) == facts(encode(orders()))
 
 
 def test_rows_as_units_are_added_up_by_set():
@@ -390,6 +376,11 @@ def test_rows_of_a_plan_are_respondents():
     assert facts(encode(found, respondent="respondent")) == facts(encode(EXPECTED))
 
 
+def test_a_frame_may_have_a_further_column_of_respondents():
+    found = convert(WIDE.assign(respondent=1), **FORMS["plan"][1])
+    assert facts(encode(found)) == facts(encode(EXPECTED))
+
+
 # Refusals
 
 
@@ -433,7 +424,8 @@ REFUSED = {
     ),
     "own without places": (TASKS, {"offered": "own"}, ["needs places="]),
     "numbers": (PLACED, {}, ["'most'", "codes='position'", "items={code: item}"]),
-    "no such codes": (PLACED, {"codes": "positions"}, ["'position' or a list"]),
+    "no such codes": (PLACED, {"codes": "positions"}, ["codes must be 'position'"]),
+    "names of positions": (PLACED, {"codes": list("ABCD")}, ["codes must be 'position'"]),
     "codes of marks": (TASKS, {"codes": BOTH}, ["rows with task="]),
     "column twice": (TASKS, {"offered": ["show1", "show1"]}, ["a column of its own"]),
     "repeated": (
@@ -462,11 +454,6 @@ REFUSED = {
     "absent task": (WIDE.drop(columns="best_2"), PLAN_FORM, ["no column 'best_2'"]),
     "one column for tasks": (WIDE, {**PLAN_FORM, "best": "best_1"}, ["{task}"]),
     "version": (changed(0, "v", SECRET, WIDE), PLAN_FORM, ["'v'", "version of the plan"]),
-    "ragged": (
-        WIDE,
-        {**PLAN_FORM, "offered": PLAN.drop(index=[0]).reset_index(drop=True)},
-        ["must be empty", "Check the versions"],
-    ),
     "plan twice": (WIDE, {**PLAN_FORM, "offered": pd.concat([PLAN, PLAN])}, ["one row for each"]),
     "plan without tasks": (WIDE, {**PLAN_FORM, "offered": PLAN.drop(columns="task")}, ["'task'"]),
     "plan of texts": (
@@ -511,6 +498,7 @@ ORDERS_REFUSED = {
     "outside": (changed(0, "2nd", "Weight", ORDERS), {}, ["place 2 must be an item"]),
     "incomplete": (changed(0, "3rd", None, ORDERS), {}, ["lacks one"]),
     "too long": (changed(1, "3rd", "Brand", ORDERS), {}, ["place 3 must be an item"]),
+    "by row": (ORDERS, {"offered": "a", "task": "b"}, ["With task="]),
     "too few places": (ORDERS, {"places": PLACES[:2]}, ["all items of each set"]),
     "own of one": (ORDERS.assign(**{"2nd": None, "3rd": None}), {"offered": "own"}, ["two items"]),
 }

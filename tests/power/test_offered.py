@@ -13,7 +13,7 @@ import pytest
 
 import privrank as pr
 from privrank import btl
-from privrank.encode.choices import encode_choices
+from privrank.encode.choices import encode_tasks
 from privrank.hypotheses.nulls import public_generator
 from privrank.power.base import DesignPoint
 from privrank.power.comparisons import simulated_choices
@@ -140,7 +140,7 @@ def test_a_simulated_fit_is_the_fit_of_its_choices(answer, nobs):
     worths = design._worths(0.6)
     felt, version = utilities(facts, worths, 3)
     # the versions of a release are sorted: find the respondents of each
-    plain = encode_choices(
+    plain = encode_tasks(
         frame_of(UNEVEN, answer, np.zeros((nobs, 5)), LETTERS), respondent="respondent", max_rows=3
     )
     assert plain.design.offered == facts.offered
@@ -148,7 +148,7 @@ def test_a_simulated_fit_is_the_fit_of_its_choices(answer, nobs):
     for place in set(version):
         turned[plain._version == place] = felt[np.array(version) == place]
     frame = frame_of(UNEVEN, answer, turned, LETTERS)
-    own = encode_choices(frame, respondent="respondent", max_rows=3)
+    own = encode_tasks(frame, respondent="respondent", max_rows=3)
     simulated = simulated_choices(facts, worths, 3)
     order = np.argsort(own._version, kind="stable")
     assert (own._totals[order] == simulated._totals).all()
@@ -218,7 +218,7 @@ FACTS = {"items": 4, "offered": PLAN, "design": "public"}
         ({"items": 3}, "is not listed in items"),
         ({"offered": [["0", "1"]]}, "offered must be a data frame|offered must"),
         ({"offered": {"x": [["0", "1", "1"]]}}, "repeats an item"),
-        ({"offered": {}}, "offered must map each version"),
+        ({"offered": {}}, "offered must have at least one row"),
     ],
 )
 def test_plans_that_cannot_be_fitted_are_refused_briefly(changes, words):
