@@ -1,7 +1,7 @@
 """Power of the noisy table and of the permutation test on both sides of the rule between them.
 
 `ClosenessTest` of choices uses the table for at most 3 categories, for a smallest group of at least
-5 k^1.5 / epsilon^2 (twice as many for more than 6 categories), and for at most 8 categories if one
+5 k^1.5 / epsilon^2 (twice as many for more than 6 categories), and for at most 6 categories if one
 group is small. Cells are at these borders. In the first group a category is more likely that is
 rare elsewhere (`rare`), one middle category gains (`atom`), the leading category loses to the
 rarest (`moved`), or every other category gains (`spread`). Groups are equal (`1:1`) or the first is
@@ -106,7 +106,7 @@ def cells() -> list[Cell]:
         found += [
             Cell(alternative, k, (round(part * border),) * 2, epsilon) for part in (0.5, 0.98, 1.02)
         ]
-    for k, epsilon, alternative in product((3, 6, 8, 9, 12), (0.5, 1.0), ALTERNATIVES):
+    for k, epsilon, alternative in product((3, 6, 7, 8, 12), (0.5, 1.0), ALTERNATIVES):
         small = round(60 / epsilon)
         found += [
             Cell(alternative, k, (small, round(times * small)), epsilon) for times in (1.8, 2, 10)

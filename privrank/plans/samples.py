@@ -353,10 +353,8 @@ PAIR_FACTOR = 2
 """Sensitivity of a statistic of pairs, divided by its sensitivity for separate units."""
 
 FEW_CATEGORIES = 6
-"""Categories up to which a difference in one of them is seen by total variation."""
-
-_UNEQUAL_CATEGORIES = 8
-"""Categories up to which a table is released whenever one group is small."""
+"""Categories up to which a difference in one of them is seen by total variation, and up to which a
+table is released whenever one group is small."""
 
 _NAMES = {
     ("tv", "sum"): "total variation from independence",
@@ -426,7 +424,7 @@ def method_of(method: str, sample: Sample, epsilon: float) -> str:
     least = min(sample.sizes)
     unequal = sample.nobs >= 1.5 * len(sample.sizes) * least
     large = least * epsilon**2 >= (5.0 if k <= FEW_CATEGORIES else 10.0) * k**1.5
-    if k <= 3 or large or (k <= _UNEQUAL_CATEGORIES and unequal):
+    if k <= 3 or large or (k <= FEW_CATEGORIES and unequal):
         return "table"
     return "permutation"
 
