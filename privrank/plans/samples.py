@@ -356,6 +356,10 @@ FEW_CATEGORIES = 6
 """Categories up to which a difference in one of them is seen by total variation, and up to which a
 table is released whenever one group is small."""
 
+_SEVERAL_CATEGORIES = 8
+"""Categories up to which groups of unequal sizes need no more units for a table than with few
+categories."""
+
 _NAMES = {
     ("tv", "sum"): "total variation from independence",
     ("tv", "groups"): "omnibus of total variations",
@@ -423,7 +427,8 @@ def method_of(method: str, sample: Sample, epsilon: float) -> str:
         return method
     least = min(sample.sizes)
     unequal = sample.nobs >= 1.5 * len(sample.sizes) * least
-    large = least * epsilon**2 >= (5.0 if k <= FEW_CATEGORIES else 10.0) * k**1.5
+    few = k <= (_SEVERAL_CATEGORIES if unequal else FEW_CATEGORIES)
+    large = least * epsilon**2 >= (5.0 if few else 10.0) * k**1.5
     if k <= 3 or large or (k <= FEW_CATEGORIES and unequal):
         return "table"
     return "permutation"
