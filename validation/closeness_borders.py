@@ -1,12 +1,12 @@
 """Power of the noisy table and of the permutation test on both sides of the rule between them.
 
-`ClosenessTest` of choices uses the table for at most 3 categories, for a smallest group of at least
-5 k^1.5 / epsilon^2 (twice as many for more than 6 categories, or more than 8 if one group is
-small), and for at most 6 categories if one group is small. Cells are at these borders. In the first group a category is more likely that is
-rare elsewhere (`rare`), one middle category gains (`atom`), the leading category loses to the
-rarest (`moved`), or every other category gains (`spread`). Groups are equal (`1:1`) or the first is
-the smallest. `simple` is the rival of ten lines: independent Laplace noise on all counts, and a
-likelihood ratio with a bootstrap null.
+`ClosenessTest` of choices uses the table for at most 3 categories; for at most 6 if one group is
+small; and for a smallest group of at least 5 k^1.5 / epsilon^2 (twice as many for more than 6
+categories, or more than 8 if one group is small). Cells are at these borders. In the first group a
+category is more likely that is rare elsewhere (`rare`), one middle category gains (`atom`), the
+leading category loses to the rarest (`moved`), or every other category gains (`spread`). Groups are
+equal (`1:1`) or the first is the smallest. `simple` is the rival of ten lines: independent Laplace
+noise on all counts, and a likelihood ratio with a bootstrap null.
 """
 
 from __future__ import annotations
