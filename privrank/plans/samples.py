@@ -418,8 +418,8 @@ def method_of(method: str, sample: Sample, epsilon: float) -> str:
 
     A table of choices has noise in each of its cells, a p-value has noise once. So the table is
     preferred for few categories, for groups that are large relative to the noise, and sooner for
-    unequal groups, whose rare categories no statistic of small sensitivity detects. The borders are from
-    the study of both methods (`docs/validation/closeness_borders.md`).
+    unequal groups, whose rare categories no statistic of small sensitivity detects. The borders are
+    from the study of both methods (`docs/validation/closeness_borders.md`).
     """
     k = len(sample.items)
     apart = not (sample.private_labels or sample.paired)
