@@ -293,9 +293,10 @@ class ClosenessTest:
         method : str, default "auto"
             How groups are compared. For choices, ``"auto"`` is ``"table"``, one noisy table of
             counts, or ``"permutation"``, a permutation test, whichever has more power by public
-            numbers. It is the table for at most three categories, for a smallest group of at least
-            5 k^1.5 / epsilon^2 (k categories; 10 k^1.5 / epsilon^2 for more than six), and for at
-            most eight categories if the smallest group has at most two thirds of the mean size.
+            numbers. It is the table for at most three categories; for at most six if the smallest
+            group has at most two thirds of the mean size; and for a smallest group of at least
+            5 k^1.5 / epsilon^2 (k categories; 10 k^1.5 / epsilon^2 for more than six, or for more
+            than eight if the smallest group has at most two thirds of the mean size).
             Private labels and pairs have no table. ``"permutation"`` has power against a difference
             in one category and against one spread over many; ``"tv"``, the total variation
             distance, has power against the latter alone; ``"chi-square"`` is available as well. For

@@ -1,12 +1,12 @@
 """Power of the noisy table and of the permutation test on both sides of the rule between them.
 
-`ClosenessTest` of choices uses the table for at most 3 categories, for a smallest group of at least
-5 k^1.5 / epsilon^2 (twice as many for more than 6 categories), and for at most 8 categories if one
-group is small. Cells are at these borders. In the first group a category is more likely that is
-rare elsewhere (`rare`), one middle category gains (`atom`), the leading category loses to the
-rarest (`moved`), or every other category gains (`spread`). Groups are equal (`1:1`) or the first is
-the smallest. `simple` is the rival of ten lines: independent Laplace noise on all counts, and a
-likelihood ratio with a bootstrap null.
+`ClosenessTest` of choices uses the table for at most 3 categories; for at most 6 if one group is
+small; and for a smallest group of at least 5 k^1.5 / epsilon^2 (twice as many for more than 6
+categories, or more than 8 if one group is small). Cells are at these borders. In the first group a
+category is more likely that is rare elsewhere (`rare`), one middle category gains (`atom`), the
+leading category loses to the rarest (`moved`), or every other category gains (`spread`). Groups are
+equal (`1:1`) or the first is the smallest. `simple` is the rival of ten lines: independent Laplace
+noise on all counts, and a likelihood ratio with a bootstrap null.
 """
 
 from __future__ import annotations
@@ -106,11 +106,14 @@ def cells() -> list[Cell]:
         found += [
             Cell(alternative, k, (round(part * border),) * 2, epsilon) for part in (0.5, 0.98, 1.02)
         ]
-    for k, epsilon, alternative in product((3, 6, 8, 9, 12), (0.5, 1.0), ALTERNATIVES):
+    for k, epsilon, alternative in product((3, 6, 7, 8, 12), (0.5, 1.0), ALTERNATIVES):
         small = round(60 / epsilon)
         found += [
             Cell(alternative, k, (small, round(times * small)), epsilon) for times in (1.8, 2, 10)
         ]
+    for k, epsilon, alternative in product((7, 8, 9), (0.5, 1.0), ALTERNATIVES):
+        small = round(5.1 * k**1.5 / epsilon**2)
+        found += [Cell(alternative, k, (small, times * small), epsilon) for times in (2, 10)]
     return found
 
 

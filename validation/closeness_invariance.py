@@ -34,7 +34,7 @@ SETTINGS = (
     rivals.Cell("closeness of choices", 5, "atom", (150, 300), 1.0),
     rivals.Cell("closeness of choices", 4, "spread", (150, 300), 1.0),
     rivals.Cell("closeness of choices", 3, "moved", (150, 150), 0.5),
-    rivals.Cell("closeness of choices", 8, "spread", (60, 300), 0.5),
+    rivals.Cell("closeness of choices", 6, "spread", (60, 300), 0.5),
     rivals.Cell("closeness of choices", 10, "moved", (100, 100), 1.0),
     rivals.Cell("closeness of choices", 5, "rare", (40, 200, 200), 2.0),
 )
@@ -82,6 +82,9 @@ def row(cell: rivals.Cell, found: list[dict[str, list[float]]]) -> dict[str, str
         for description in DESCRIPTIONS
     }
     apart = [study.mean_and_error(rejected[d] - rejected[AS_IS])[1] for d in DESCRIPTIONS[1:]]
+    fewest = min(
+        (int(d[0]) for d in DESCRIPTIONS if d[0].isdigit() and not found[0][d][1]), default=0
+    )
     tables = [description for description in DESCRIPTIONS if found[0][description][1]]
     return {
         "categories": str(cell.k),
@@ -92,7 +95,7 @@ def row(cell: rivals.Cell, found: list[dict[str, list[float]]]) -> dict[str, str
         **{description: f"{rejected[description].mean():.3f}" for description in DESCRIPTIONS},
         "largest std err of a difference": f"{max(apart):.3f}",
         "methods": {0: "permutation", len(DESCRIPTIONS): "table"}.get(
-            len(tables), f"table, but permutation from {cell.k + 1} categories on"
+            len(tables), f"table, but permutation with {cell.k + fewest} categories"
         ),
     }
 

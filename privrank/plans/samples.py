@@ -353,10 +353,12 @@ PAIR_FACTOR = 2
 """Sensitivity of a statistic of pairs, divided by its sensitivity for separate units."""
 
 FEW_CATEGORIES = 6
-"""Categories up to which a difference in one of them is seen by total variation."""
+"""Categories up to which a difference in one of them is seen by total variation, and up to which a
+table is released whenever one group is small."""
 
-_UNEQUAL_CATEGORIES = 8
-"""Categories up to which a table is released whenever one group is small."""
+_SEVERAL_CATEGORIES = 8
+"""Categories up to which groups of unequal sizes need no more units for a table than with few
+categories."""
 
 _NAMES = {
     ("tv", "sum"): "total variation from independence",
@@ -415,9 +417,9 @@ def method_of(method: str, sample: Sample, epsilon: float) -> str:
     """Return the method that ``"auto"`` stands for, by public numbers; other methods as they are.
 
     A table of choices has noise in each of its cells, a p-value has noise once. So the table is
-    preferred for few categories, for groups that are large relative to the noise, and for unequal
-    groups, whose rare categories no statistic of small sensitivity detects. The borders are from
-    the study of both methods (`docs/validation/closeness_borders.md`).
+    preferred for few categories, for groups that are large relative to the noise, and sooner for
+    unequal groups, whose rare categories no statistic of small sensitivity detects. The borders are
+    from the study of both methods (`docs/validation/closeness_borders.md`).
     """
     k = len(sample.items)
     apart = not (sample.private_labels or sample.paired)
@@ -425,8 +427,9 @@ def method_of(method: str, sample: Sample, epsilon: float) -> str:
         return method
     least = min(sample.sizes)
     unequal = sample.nobs >= 1.5 * len(sample.sizes) * least
-    large = least * epsilon**2 >= (5.0 if k <= FEW_CATEGORIES else 10.0) * k**1.5
-    if k <= 3 or large or (k <= _UNEQUAL_CATEGORIES and unequal):
+    few = k <= (_SEVERAL_CATEGORIES if unequal else FEW_CATEGORIES)
+    large = least * epsilon**2 >= (5.0 if few else 10.0) * k**1.5
+    if k <= 3 or large or (k <= FEW_CATEGORIES and unequal):
         return "table"
     return "permutation"
 
