@@ -53,11 +53,12 @@ SIZES = ((20, 20), (40, 400), (60, 1200), (150, 300), (2000, 2000), (40, 200, 20
 CATEGORIES, CHOICES = (2, 5, 8, 12, 24), ("rare", "atom", "moved", "spread")
 ERRORS = ("worths", "top k", "consensus", "local consensus")
 # Cells whose default may fall short, by their names, each with the reason.
-MANY = "with more than 8 categories and unequal groups no method is best everywhere"
+MANY = "with more than 6 categories and unequal groups no method is best everywhere"
 NAMED = {
     "closeness of rankings: 3, one item; 60, 300; epsilon 0.5": (
         "the rival compares mean ranks only, the default also detects other differences"
     ),
+    "closeness of choices: 8, rare; 60, 1200; epsilon 0.5": MANY,
     "closeness of choices: 12, moved; 60, 1200; epsilon 2": MANY,
     "closeness of choices: 12, rare; 250, 5000; epsilon 1": MANY,
 }
