@@ -251,29 +251,29 @@ def as_choices(
     roles = _answer_roles(best, worst, places)
     sets = _set_columns(offered, roles, task, version, sep)
     own = isinstance(offered, str) and offered == "own" and places is not None
-    opened = OpenedFrame(frame, items, respondent=respondent, task=task)
+    columns = OpenedFrame(frame, items, respondent=respondent, task=task)
     plan = None if version is None else _read_plan(offered)
-    columns = _answer_columns(opened, [] if own else sets, roles, plan)
+    answers = _answer_columns(columns, [] if own else sets, roles, plan)
     sets = list(roles.values()) if own else sets
-    shows: Any = opened.frame if plan is None else plan.drop(columns=_PLAN)
+    shows: Any = columns.frame if plan is None else plan.drop(columns=_PLAN)
     labels, cells = _declared(items, shows, sets if plan is None else list(shows), public=not own)
-    table = opened.collect({"frame": opened.others})[opened.names].reset_index(drop=True)
+    table = columns.collect({"frame": columns.others})[columns.names].reset_index(drop=True)
     if version is not None and respondent is None:
         respondent = "respondent"
         table.insert(0, respondent, np.arange(len(table)))
     if task is not None:
-        table, shown, chosen = _read_rows(table, opened, sets[0], cells, roles, codes)
+        table, shown, chosen = _read_rows(table, columns, sets[0], cells, roles, codes)
     else:
         shown = _read_sets(table[sets] if plan is None else shows, cells, sep)
         if plan is not None:
-            table, shown = _by_task(table, sets[0], plan, shown, roles, columns)
+            table, shown = _by_task(table, sets[0], plan, shown, roles, answers)
         chosen = pd.DataFrame(
             {role: _read_answers(table[name], shown, cells, codes) for role, name in roles.items()}
         )
-    kept = _kept(shown, chosen, None if respondent is None else table[respondent], unanswered)
-    named = set().union(*columns.values(), roles.values(), sets if version is None else ())
+    rows = _kept_rows(shown, chosen, None if respondent is None else table[respondent], unanswered)
+    named = set().union(*answers.values(), roles.values(), sets if version is None else ())
     others = [name for name in table if name not in named and not is_reserved(name)]
-    return _choices_frame(table.loc[kept, others], shown[kept], chosen[kept], labels)
+    return _choices_frame(table.loc[rows, others], shown[rows], chosen[rows], labels)
 
 
 def _answer_roles(best: object, worst: object, places: object) -> dict[str, Any]:
@@ -300,8 +300,10 @@ def _set_columns(
             and (not isinstance(sep, str) or not sep or task is not None or len(sets) > 1),
         },
     )
-    for name in (*sets, *roles.values()):
-        check_name(name, "each of offered=, version= and the answers")
+    for name in sets:
+        check_name(name, "offered" if version is None else "version")
+    for role, name in roles.items():
+        check_name(name, role)
     return sets
 
 
@@ -529,7 +531,7 @@ def _read_rows(
     return tasks.head(1).reset_index(drop=True), shown, chosen
 
 
-def _kept(
+def _kept_rows(
     shown: IntArray, chosen: pd.DataFrame, owner: pd.Series[Any] | None, unanswered: Unanswered
 ) -> BoolArray:
     """Return which tasks to keep: those with all answers, and one of each silent respondent.

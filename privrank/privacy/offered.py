@@ -68,7 +68,7 @@ class Offered:
     units: tuple[int, ...]
     patterns: tuple[int, ...]
 
-    def fits(self, items: int, units: int) -> bool:
+    def describes(self, items: int, units: int) -> bool:
         """Return whether these can be the sets of a survey with so many items and units."""
         places = range(len(self.sets))
         return (

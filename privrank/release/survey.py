@@ -338,7 +338,7 @@ class Design:
     def __post_init__(self) -> None:
         """Derive the pairs that offered sets compare."""
         if self.offered is not None:
-            if not self.offered.fits(len(self.items), self.nobs):
+            if not self.offered.describes(len(self.items), self.nobs):
                 raise ValueError("offered must be sets of the items for all units.")
             edges = offered_edges(self.offered, len(self.items))
             pairs = PairCounts(edges.first, edges.second, edges.count, "observed")

@@ -444,13 +444,13 @@ def tasks_of(orders):
 
 
 def marked(orders):
-    """One row per item of a set, which names its place."""
+    """One row per item of a set, with marks of the best and the worst."""
     rows = [
-        (who, 1, item, order.index(item) + 1)
+        (who, 1, item, int(item == order[0]), int(item == order[-1]))
         for who, (shown, order) in enumerate(zip(SHOWN, orders, strict=True))
         for item in shown
     ]
-    return pd.DataFrame(rows, columns=["respondent", "task", "item", "place"])
+    return pd.DataFrame(rows, columns=["respondent", "task", "item", "best", "last"])
 
 
 def versions(orders):
@@ -465,7 +465,7 @@ SETS = {
     "columns, orders": (tasks_of, {"offered": SHOWS, **THREE}),
     "rows of items": (
         marked,
-        {"offered": "item", "task": "task", **THREE, "places": "place"},
+        {"offered": "item", "task": "task", **TWO},
     ),
     "a plan": (
         versions,
