@@ -130,7 +130,7 @@ CLAIMS = {
     "not private": "Not private (epsilon = inf). Do not publish if the data are confidential.",
     "protected answers": "Protected: the answers. Public: who answered which pairs.",
     "protected choices": "Protected: the answers. Public: which sets were offered to whom, and "
-    "that all were answered.",
+    "which were answered.",
     "protected pairs": "Protected: the answers and who compared which pairs.",
     "pairs asked": "Public: which pair was asked.",
     "protected sample": "Protected: the {kind}.",

@@ -215,5 +215,5 @@ def test_a_summary_names_the_model_and_what_is_public(fitted):
     names = {"best": "First Choice", "worst": "Worst Choice", "best-worst": "MaxDiff"}
     assert f"Private {names.get(answer, 'Plackett-Luce')} Results" in text
     assert "No. Tasks: 360" in text
-    assert "Public: which sets were offered to whom, and that all were answered." in text
+    assert "Public: which sets were offered to whom, and which were answered." in text
     assert ("Their scale depends" in text) == (answer == "best-worst")
