@@ -93,14 +93,6 @@ TABLES = {
     },
     "closeness_invariance": {"sizes": "group sizes"},
     "rivals": {"data": "data and alternative"},
-    "sets": {
-        "coverage": "average coverage",
-        "worst": "worst difference",
-        "error": "error of differences",
-        "rescaled": "rescaled error",
-        "rival": "error of the rival",
-        "rival apart": "best and worst apart",
-    },
     "closeness_borders": {
         "sizes": "group sizes",
         "simple": "simple rival",

@@ -14,7 +14,6 @@ STUDIES = (
     "davidson",
     "dependence",
     "ranking_worths",
-    "sets",
     "pooling",
     "pooling_random",
     "activity",

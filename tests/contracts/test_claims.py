@@ -68,10 +68,6 @@ WORST = {
     "topk_targets": [lambda t: t["coverage"].min()],
     "item_scatter": [lambda t: t["coverage of x"].min(), lambda t: t["z found"].max()],
     "ranking_worths": [lambda t: safe(t)["average"].min()],
-    "sets": [
-        lambda t: t.loc[(t["worst"] - t["floor"]).idxmin(), "worst"],
-        lambda t: t.loc[(t["worst"] - t["floor"]).idxmin(), "floor"],
-    ],
     "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
     "davidson": [
         lambda t: t["contrasts"].min(),
