@@ -332,10 +332,13 @@ def test_planning_numbers_follow_equal_worths():
     assert (score.weight(np.ones(6)) == 1.0).all()
 
 
-def test_a_score_function_equals_itself_only():
+def test_score_functions_are_equal_by_their_answers_and_sets():
     _, score = one_set(3, "best")
-    assert score == score
-    assert score != one_set(3, "best")[1] != LOGISTIC_SCORE
+    same = one_set(3, "best")[1]
+    assert score == same and hash(score) == hash(same)
+    assert score != one_set(3, "worst")[1]
+    assert score != one_set(4, "best")[1]
+    assert score != LOGISTIC_SCORE
     with pytest.raises(ValueError, match="logit"):
         ChoiceScore(link=PROBIT, answer="best", groups=score.groups)
     with pytest.raises(ValueError, match="read-only"):

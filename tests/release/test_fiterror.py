@@ -191,9 +191,27 @@ def test_the_first_stage_is_not_lost(stage, routine, model, monkeypatch):
     assert "independent" in str(again.summary(details=True))
 
 
+def test_the_first_stage_of_choices_from_sets_is_not_lost(monkeypatch):
+    rows = [(k, *"abc", "abc"[k % 3], "abc"[(k + 1) % 3]) for k in range(30)]
+    frame = pd.DataFrame(rows, columns=["id", "one", "two", "three", "best", "worst"])
+    offered = ["one", "two", "three"]
+    tasks = pr.as_choices(
+        frame, offered=offered, best="best", worst="worst", items=list("abc"), respondent="id"
+    )
+    model = pr.PrivateBTL(tasks, respondent="id", design="public")
+
+    monkeypatch.setattr(comparisons, "largest_choice_effect", fails)
+    with pytest.raises(pr.FitError) as error:
+        model.fit(1.0, rng=np.random.default_rng(1))
+    first = error.value.release
+    assert first.epsilon == pytest.approx(0.9)
+    assert "independent" in str(pr.PrivateBTL.from_release(first).summary(details=True))
+
+
 def test_no_routine_of_the_second_stage_is_left_out():
-    names = [name for _, name, _ in SECOND]
+    names = [*(name for _, name, _ in SECOND), "largest_choice_effect"]
     code = comparisons._dependence.__code__
     free = {"dict", "float", "np", "array", "replace", "draw", "release", "round", "getattr"}
+    free |= {"EncodedChoices", "isinstance"}
     called = {name for name in code.co_names if callable(getattr(comparisons, name, None))} - free
     assert called and called <= set(names)
