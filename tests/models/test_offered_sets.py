@@ -199,7 +199,7 @@ def test_sets_of_two_are_paired_comparisons():
 
 def test_arguments_for_comparisons_are_refused():
     frame = survey("best")
-    with pytest.raises(ValueError, match="without ties="):
+    with pytest.raises(ValueError, match="ties= must be left out"):
         pr.PrivateBTL(frame, respondent="id", max_rows=6, design="public", ties=True)
     with pytest.raises(ValueError, match="design must be 'public'"):
         pr.PrivateBTL(frame, respondent="id", max_rows=6)
