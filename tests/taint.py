@@ -39,6 +39,7 @@ from privrank.encode.encoded import (
     SampleBlock,
 )
 from privrank.mechanisms import spend
+from privrank.privacy.offered import offered_sensitivity
 from privrank.util import solvers
 
 PACKAGE = Path(spend.__file__).parents[1]
@@ -219,6 +220,7 @@ def followed(patch, case, folder=None):
     With seed 1, or, given a folder, as for publication: with secret noise and a ledger kept there.
     """
     load_kernels()
+    offered_sensitivity.cache_clear()  # what is stored is not traced again
     with warnings.catch_warnings(), watching(patch) as watch:
         warnings.simplefilter("ignore")
         model = case.build(next(iter(case.frames)))
