@@ -26,6 +26,7 @@ from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 
 import numpy as np
+import pytest
 from constantnoise import replace_everywhere
 
 from privrank import Budget, kernels
@@ -39,7 +40,6 @@ from privrank.encode.encoded import (
     SampleBlock,
 )
 from privrank.mechanisms import spend
-from privrank.privacy.offered import offered_sensitivity
 from privrank.util import solvers
 
 PACKAGE = Path(spend.__file__).parents[1]
@@ -214,13 +214,30 @@ class Watch:
         return {dotted(code) for code in self.received if subpackage_of(code) in TRUSTED}
 
 
+def followed_for_publication(catalogue, folder):
+    """What was watched in each fit of a catalogue, with secret noise and a ledger on disk."""
+    forget_stored_results()
+    watches = {}
+    for name, case in catalogue.items():
+        with pytest.MonkeyPatch.context() as patch:
+            watches[name] = followed(patch, case, folder)
+    return watches
+
+
+def forget_stored_results():
+    """Empty the caches of the package: what an earlier test has computed is not traced again."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE.name]:
+        for function in vars(sys.modules[name]).values():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
+
+
 def followed(patch, case, folder=None):
     """What was watched while one model was built, its first variant, and fitted.
 
     With seed 1, or, given a folder, as for publication: with secret noise and a ledger kept there.
     """
     load_kernels()
-    offered_sensitivity.cache_clear()  # what is stored is not traced again
     with warnings.catch_warnings(), watching(patch) as watch:
         warnings.simplefilter("ignore")
         model = case.build(next(iter(case.frames)))

@@ -21,23 +21,12 @@ from types import CodeType
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-import pytest  # noqa: E402
 from catalogue import CATALOGUE  # noqa: E402
 from measuring import statements  # noqa: E402
-from taint import PACKAGE, TRUSTED, Watch, followed  # noqa: E402
+from taint import PACKAGE, TRUSTED, Watch, followed_for_publication  # noqa: E402
 
 PUBLISHED = "published"
 SUBPACKAGES = sorted(TRUSTED - {PUBLISHED})
-
-
-def watches_of_all_fits() -> list[Watch]:
-    """Trace every fit of the catalogue, with secret noise and a ledger on disk."""
-    watches = []
-    with tempfile.TemporaryDirectory() as empty:
-        for case in CATALOGUE.values():
-            with pytest.MonkeyPatch.context() as patch:
-                watches.append(followed(patch, case, empty))
-    return watches
 
 
 def statements_of(path: str) -> dict[int, int]:
@@ -125,7 +114,9 @@ def stated(page: str) -> dict[str, tuple[int, int]]:
 
 
 def main() -> None:
-    parts = counted(watches_of_all_fits())
+    with tempfile.TemporaryDirectory() as folder:
+        watches = followed_for_publication(CATALOGUE, folder)
+    parts = counted(watches.values())
     trusted, *_ = parts.values()
     for module, size in sorted(trusted.items(), key=lambda pair: -pair[1]):
         print(f"{size:6d}  {module}")

@@ -62,11 +62,7 @@ MAX_STATEMENTS, MAX_MODULES = 4_200, 57
 @pytest.fixture(scope="module")
 def watches(tmp_path_factory):
     """Every fit of the catalogue, watched as for publication."""
-    folder, found = tmp_path_factory.mktemp("ledgers"), {}
-    for name, case in CATALOGUE.items():
-        with pytest.MonkeyPatch.context() as patch:
-            found[name] = taint.followed(patch, case, folder)
-    return found
+    return taint.followed_for_publication(CATALOGUE, tmp_path_factory.mktemp("ledgers"))
 
 
 def test_un_noised_data_stay_in_the_trusted_subpackages(watches):
@@ -98,7 +94,7 @@ def test_a_reviewer_can_read_the_trusted_code_path(watches):
     assert len(sizes) <= MAX_MODULES
     page = trusted.stated((trusted.ROOT / "docs" / "proofs.md").read_text(encoding="utf-8"))
     assert page.keys() == parts.keys()
-    for what, found in parts.items():  # rare coins and what was computed before make a difference
+    for what, found in parts.items():  # rare coins make a difference
         assert page[what] == pytest.approx((sum(found.values()), len(found)), rel=0.03, abs=2)
 
 
