@@ -126,13 +126,16 @@ class PrivateBTL:
     with probability proportional to exp(v_i), the worst with exp(-v_i), and best i and worst j
     together with exp(v_i - v_j) (the maxdiff model). Pairs of orders have Bradley-Terry
     probabilities, and standard errors are those of the Plackett-Luce model. The scale of best-worst
-    worths depends on the size of the sets.
+    worths depends on the size of the sets. If respondents may leave tasks unanswered, the number of
+    answered tasks is released with the totals. The fit expects this share of the totals of all
+    tasks.
 
     **Assumptions.** Independent respondents (if families or classes answer alike, name the family
     or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
     on the answer); preference probabilities that follow the model. With item covariates: item
-    worths that deviate independently from the covariate model. For the consequences of violations,
-    see :doc:`assumptions </assumptions>`.
+    worths that deviate independently from the covariate model. If respondents leave tasks
+    unanswered: a task is answered with the same probability whatever its set. For the consequences
+    of violations, see :doc:`assumptions </assumptions>`.
 
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
     proved in :class:`privrank.privacy.sensitivity.UnitSensitivity`; the guarantee is proved in

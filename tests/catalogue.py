@@ -224,6 +224,7 @@ def offered_sets():
     noises = [*COUNTS, GAUSSIAN]
     return [
         *fits("choices of people", btl, people, person, [{}, *noises, *effect]),
+        *fits("unanswered tasks", btl, surveys.offered(silent=True), person, [{}, COUNTS[0]]),
         *fits("choices of rows", btl, surveys.offered(people=False), row, [{}, GAUSSIAN]),
         *fits("orders of people", btl, orders, person, [{}, COUNTS[2]]),
         *fits("orders of rows", btl, rows, row, [{}]),

@@ -274,10 +274,11 @@ def described(people=None):
     )
 
 
-def offered(people=True, places=False, number=PEOPLE):
+def offered(people=True, places=False, number=PEOPLE, silent=False):
     """Answers to publicly offered sets: who is shown which sets is public, and the same.
 
-    Two versions of a questionnaire have three tasks and one; the last respondent has no task.
+    Two versions of a questionnaire have three tasks and one; the last respondent has no task. If
+    respondents may be `silent`, this is a task without answers, and so are others.
     """
     versions = (("north", "east", "south"), ("east", "south", "west"), ("north", "west", "south"))
     versions = (versions, (("west", "north", "east"),))
@@ -296,13 +297,16 @@ def offered(people=True, places=False, number=PEOPLE):
     def frame(orders, dress=plain, names=None):
         places = np.take_along_axis(sets.to_numpy(), orders, axis=1)
         answered = table.assign(**{f"place {k}": places[:, k - 1] for k in (1, 2, 3)})
+        if silent:
+            answered.loc[orders[:, 0] == 1, ["place 1", "place 3"]] = None
         if people:  # one without a task
             last = {"respondent": number - 1, "gender": "F", "age": 30.0}
             last |= dict(zip(sets.columns, versions[0][0], strict=True))
             answered = pd.concat([answered, pd.DataFrame([last])], ignore_index=True)
         if people and names is not None:
             answered = named(answered, names).sample(frac=1.0, random_state=4)
-        options = {"items": ITEMS, "unanswered": "public" if people else "refuse", **roles}
+        unanswered = "public" if people else "refuse"
+        options = {"items": ITEMS, "unanswered": "private" if silent else unanswered, **roles}
         return pr.as_choices(dress(answered), offered=list(sets.columns), **options)
 
     size = len(sets)

@@ -26,6 +26,12 @@ first worth.
 Scatter: 12 items, whose worths have standard deviation 0.5 and do not depend on the covariate;
 1,000 respondents with 15 comparisons. The test of its coefficient.
 
+Best and worst items: 300 respondents of plan A of `sets.py`, all with the same worths but in the
+camps of `sets.py`, where each task is a unit. A worst item is chosen from the rest after the best
+one; an item shown first has its worth increased by 0.5, in sets of list order or, as the remedy, of
+random order. Tasks are unanswered with probability 0.3 if their set does not contain the item of
+the largest worth, or if this item is the best. Coverage of the interval of the worst difference.
+
 Estimated null: the shares of five categories in 500 answers are the null of a test of 500 answers
 from the same distribution.
 """
@@ -38,6 +44,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+import sets
 import study
 
 import privrank as pr
@@ -203,6 +210,44 @@ def scatter(rng: np.random.Generator, remedy: bool) -> bool:
     return bool(fit.pvalues.iloc[0] <= 0.05)
 
 
+def best_and_worst(rng: np.random.Generator, breach: str) -> np.ndarray:
+    """Return which differences of two items the intervals of a MaxDiff fit cover."""
+    silent = breach.startswith("silent")
+    everyone = "camps" if breach == "rows" else "same"
+    cell = sets.Cell("A", "best-worst", everyone, EPSILON, "at random" if silent else "")
+    plans = sets.sets_of("A")
+    n, tasks = cell.respondents, plans.shape[1]
+    shown = plans[np.arange(n) % len(plans)]
+    if breach == "shown first, random order":
+        shown = rng.permuted(shown, axis=2)
+    worths = sets.population(cell, n, rng)
+    if breach == "worst of the rest":
+        order = sets.answered(worths, shown, "best", rng)[..., :1]
+        rest = shown[shown != order].reshape(n, tasks, -1)
+        last = sets.answered(-worths, rest, "best", rng)[..., :1]
+        answers = np.concatenate((order, last), axis=2)
+    elif breach.startswith("shown first"):
+        felt = np.take_along_axis(worths[:, None, :], shown, axis=2)
+        felt[:, :, 0] += 0.5
+        places = np.arange(tasks * shown.shape[2]).reshape(1, tasks, -1)
+        # every place of every task is an item of its own
+        places = np.broadcast_to(places, shown.shape)
+        chosen = sets.answered(felt.reshape(n, -1), places, "best-worst", rng)
+        answers = np.take_along_axis(shown.reshape(n, 1, -1), chosen, axis=2)
+    else:
+        answers = sets.answered(worths, shown, "best-worst", rng)
+    top = worths[0].argmax()
+    left = answers[..., 0] == top if breach == "silent if best" else (shown != top).all(axis=2)
+    unanswered = left & (rng.random((n, tasks)) < 0.3) if silent else None
+    frame = sets.frame_of(cell, shown, answers, unanswered)
+    options = {"respondent": "id", "max_rows": tasks, "design": "public"}
+    if breach == "rows":
+        frame = frame.drop(columns="id")
+        options |= {"respondent": None, "max_rows": 1}
+    fit = pr.PrivateBTL(frame, **options).fit(EPSILON, rng=rng)
+    return sets.covered(fit, sets.truth("A", "best-worst", everyone))
+
+
 def estimated(rng: np.random.Generator, remedy: bool) -> bool:
     shares = np.array([0.35, 0.25, 0.2, 0.12, 0.08])
     names = list("abcde")
@@ -231,6 +276,19 @@ CELLS: list[Cell] = [
     ("linear", "coefficient, scatter .5", "its errors", scatter, (False,)),
     ("null", "identity, null of 500 answers", BROKEN, estimated, (False,)),
     ("null", "identity, null of 500 answers", "null_nobs=500", estimated, (True,)),
+    ("respondents", "best and worst, camps", "respondent=None", best_and_worst, ("rows",)),
+    ("respondents", "best and worst, camps", "respondent=", best_and_worst, ("camps",)),
+    ("model", "worst of the rest", BROKEN, best_and_worst, ("worst of the rest",)),
+    ("model", "best and worst, first item", BROKEN, best_and_worst, ("shown first",)),
+    (
+        "model",
+        "best and worst, first item",
+        "random order",
+        best_and_worst,
+        ("shown first, random order",),
+    ),
+    ("tasks", "best and worst, silent sets", BROKEN, best_and_worst, ("silent sets",)),
+    ("answering", "best and worst, silent if best", BROKEN, best_and_worst, ("silent if best",)),
 ]
 
 

@@ -14,6 +14,9 @@ of best minus worst answers (of best answers; of net wins) with Laplace noise at
 divided by how often the item was shown, on the scale log((1 + x) / (1 - x)) (log x for best
 answers). `rival apart` counts best and worst answers separately, each at half of epsilon. Where a
 model is compared with a rival, both are rescaled to the true worths by least squares.
+
+Under `silence` respondents leave tasks unanswered: 15% of the tasks at random, or half of the
+respondents break off at a random task. These cells have no rivals.
 """
 
 from __future__ import annotations
@@ -51,9 +54,11 @@ class Cell:
     answer: str
     population: str
     epsilon: float
+    silence: str = ""
 
     def __str__(self) -> str:
-        return f"{self.plan}, {self.answer}, {self.population}, epsilon {self.epsilon:g}"
+        silence = f", silence {self.silence}" if self.silence else ""
+        return f"{self.plan}, {self.answer}, {self.population}, epsilon {self.epsilon:g}{silence}"
 
     def replicates(self, asked: int) -> int:
         return min(asked, 100) if self.plan == "C" else asked
@@ -163,7 +168,18 @@ def truth(plan: str, answer: str, population_name: str, group: int = 0) -> np.nd
     return np.append(solved, -solved.sum())
 
 
-def frame_of(cell: Cell, sets: np.ndarray, answers: np.ndarray) -> pd.DataFrame:
+def silent(cell: Cell, rng: np.random.Generator) -> np.ndarray:
+    """Return which tasks are unanswered, shape (n, tasks)."""
+    n, _, tasks, _, _ = SHAPES[cell.plan]
+    if cell.silence == "at random":
+        return rng.random((n, tasks)) < 0.15
+    last = rng.integers(1, tasks, size=(n, 1))
+    return (np.arange(tasks) >= last) & (rng.random((n, 1)) < 0.5)
+
+
+def frame_of(
+    cell: Cell, sets: np.ndarray, answers: np.ndarray, unanswered: np.ndarray | None = None
+) -> pd.DataFrame:
     """Return a choices frame."""
     n, tasks, size = sets.shape
     kind = pd.CategoricalDtype([f"i{k}" for k in range(cell.items)])
@@ -171,7 +187,8 @@ def frame_of(cell: Cell, sets: np.ndarray, answers: np.ndarray) -> pd.DataFrame:
     def named(codes: np.ndarray) -> pd.Categorical:
         return pd.Categorical.from_codes(codes.ravel(), dtype=kind)
 
-    columns = {"id": np.repeat(np.arange(n), tasks), "offered": size}
+    number = "offered" if unanswered is None else "offered, may be unanswered"
+    columns = {"id": np.repeat(np.arange(n), tasks), number: size}
     columns |= {f"offered {k + 1}": named(sets[:, :, k]) for k in range(size)}
     if cell.answer == "order":
         columns |= {f"place {k + 1}": named(answers[:, :, k]) for k in range(size)}
@@ -180,6 +197,8 @@ def frame_of(cell: Cell, sets: np.ndarray, answers: np.ndarray) -> pd.DataFrame:
         if cell.answer == "best-worst":
             columns["worst"] = named(answers[:, :, 1])
     frame = pd.DataFrame(columns)
+    if unanswered is not None:
+        frame.loc[unanswered.ravel(), ["best", "worst"]] = None
     if cell.plan == "groups":
         frame["region"] = np.where(frame["id"] < n * 2 // 3, "north", "south")
     return frame
@@ -219,16 +238,32 @@ def rivals(
     return found
 
 
+def differences(items: int) -> np.ndarray:
+    """Return the differences of two items, shape (pairs, items)."""
+    first, second = np.triu_indices(items, 1)
+    return np.eye(items)[first] - np.eye(items)[second]
+
+
+def covered(result: pr.BTLResult, true: np.ndarray) -> np.ndarray:
+    """Return whether the interval of each difference contains its true value.
+
+    With covariates these are the differences of the last coefficients of the items.
+    """
+    pairs = differences(len(true))
+    rows = display(result.release.design)[-len(true) :]
+    return pvalues(result._inference(), pairs @ rows, pairs @ true) > ALPHA
+
+
 def run(rng: np.random.Generator, cell: Cell) -> dict[str, object]:
     """Return coverage of differences, errors, and the errors of rivals."""
     plans = sets_of(cell.plan)
     n = cell.respondents
     sets = plans[np.arange(n) % len(plans)]
     answers = answered(population(cell, n, rng), sets, cell.answer, rng)
-    frame = frame_of(cell, sets, answers)
+    unanswered = silent(cell, rng) if cell.silence else None
+    frame = frame_of(cell, sets, answers, unanswered)
     options = {"respondent": "id", "max_rows": sets.shape[1], "design": "public"}
-    first, second = np.triu_indices(cell.items, 1)
-    pairs = np.eye(cell.items)[first] - np.eye(cell.items)[second]
+    pairs = differences(cell.items)
     true = truth(cell.plan, cell.answer, cell.population)
     if cell.plan == "groups":
         left = "order" if cell.answer == "order" else cell.answer.replace("-", " + ")
@@ -239,18 +274,14 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, object]:
     else:
         model = pr.PrivateBTL(frame, **options)
     result = model.fit(cell.epsilon, rng=rng)
-    estimate = result.params.to_numpy()
-    rows = display(result.release.design)
-    if cell.plan == "groups":
-        estimate = estimate[cell.items :]
-        rows = rows[cell.items :]
+    estimate = result.params.to_numpy()[-cell.items :]
     found: dict[str, object] = {
-        "covered": pvalues(result._inference(), pairs @ rows, pairs @ true) > ALPHA,
+        "covered": covered(result, true),
         "error": float(np.sqrt(np.mean((pairs @ (estimate - true)) ** 2))),
         "identified": float(np.isfinite(estimate).all()),
         "rescaled": rescaled_error(estimate, true),
     }
-    if cell.plan != "groups":
+    if cell.plan != "groups" and not cell.silence:
         found |= rivals(cell, sets, answers, true, rng)
     return found
 
@@ -270,6 +301,12 @@ def cells() -> list[Cell]:
     found += [
         Cell("groups", "best-worst", who, e) for who, e in product(("same", "random"), private[1:])
     ]
+    found += [
+        Cell(plan, "best-worst", who, epsilon, silence)
+        for plan, who, epsilon, silence in product(
+            ("A", "B"), ("same", "camps"), private[1:], ("at random", "after a break-off")
+        )
+    ]
     return found
 
 
@@ -287,6 +324,7 @@ def row(cell: Cell, found: list[dict[str, object]]) -> dict[str, str]:
         "answer": cell.answer,
         "population": cell.population,
         "epsilon": f"{cell.epsilon:g}",
+        "silence": cell.silence,
         "replicates": str(len(found)),
         "coverage": f"{covered.mean():.3f}",
         "worst": f"{worst:.3f}",

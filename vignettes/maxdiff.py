@@ -167,11 +167,14 @@ print("price minus quiet, as a share of it:", ratio.round(2).to_dict())
 #
 # ## Unanswered tasks
 #
-# By default a task without an answer is refused. If it was fixed beforehand that some tasks stay unanswered, use `unanswered="public"`. In this example a fault of the server removed the last task of one version, whatever the answers were.
+# By default a task without an answer is refused. Suppose that some respondents stopped before the end. Which tasks are unanswered is then part of their answers: use `unanswered="private"`. Do not drop such respondents or tasks before the fit.
 
 # %%
-fault = survey.copy()
-fault.loc[fault["version"] == 7, ["best_10", "worst_10"]] = None
+partly = survey.copy()
+rng = np.random.default_rng(23)
+last = rng.integers(4, 11, size=len(partly))
+for task in range(1, 11):
+    partly.loc[last < task, [f"best_{task}", f"worst_{task}"]] = None
 options = dict(
     offered=plan,
     version="version",
@@ -181,18 +184,23 @@ options = dict(
     respondent="id",
 )
 try:
-    pr.as_choices(fault, **options)
+    pr.as_choices(partly, **options)
 except ValueError as refusal:
     print(refusal)
-rest = pr.as_choices(fault, **options, unanswered="public")
-print(len(rest), "tasks of", rest["id"].nunique(), "respondents")
+unfinished = pr.as_choices(partly, **options, unanswered="private")
+of_answered = pr.PrivateBTL(
+    unfinished, respondent="id", max_rows=10, design="public"
+)
+print(of_answered.fit(epsilon=1.0, rng=np.random.default_rng(6)).summary())
 
 # %% [markdown]
-# If respondents stopped or skipped tasks themselves, the silence is part of the answer, and `"public"` would be wrong: the guarantee does not protect who was silent. Do not drop such respondents or tasks before the fit.
+# The summary shows a noisy number of answered tasks. The noise protects this number together with the answers. The fit assumes that all sets are answered equally often. People who skip sets in which they like nothing violate this ([assumptions](../docs/assumptions.md)).
+#
+# If it was fixed beforehand that some tasks stay unanswered, for example because a server failed, use `unanswered="public"`. The guarantee does not protect which tasks these are.
 #
 # ## Public and protected facts
 #
-# - **Protected**: the best and the worst item of every task.
+# - **Protected**: the best and the worst item of every task. With `unanswered="private"` also which tasks were answered.
 # - **Public**: the plan, the version of each respondent, and the number of respondents. Respondents who answered nothing count as well, so keep their rows.
 # - **Versions are assigned**, at random or in turn. A version that respondents choose, or that depends on an earlier answer, is not public.
 # - **Adaptive questionnaires are not public.** If a task shows the winners of earlier tasks, the offered sets reveal answers. No check can detect this, because the data look the same.

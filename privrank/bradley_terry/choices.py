@@ -216,6 +216,16 @@ class ChoiceScore(ScoreFunction):
         return LOGIT_MEAN_CURVATURE * 4.0 * float(self.variance(np.zeros(self._edges)).mean())
 
     @property
+    def sets(self) -> IntArray:
+        """The number of the set of each edge, shape (edges,)."""
+        numbers = np.empty(self._edges, dtype=np.int64)
+        first = 0
+        for group in self.groups:
+            numbers[group] = first + np.arange(len(group))[:, None]
+            first += len(group)
+        return numbers
+
+    @property
     def _edges(self) -> int:
         """Number of edges of all sets."""
         return sum(group.size for group in self.groups)

@@ -48,7 +48,7 @@ from privrank.release.names import (
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, readonly
-from privrank.util.solvers import product, propagate, quadratic, spectrum
+from privrank.util.solvers import dense, product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
 """Limit of the predictors, in spreads of worths, at which variances of answers are evaluated."""
@@ -79,9 +79,41 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
+    if equations.unanswered:
+        return answers + _of_silence(equations, t)
     if equations.matching is None or not t.any():  # with equal worths the matching has no influence
         return answers
     return answers + equations.matching.covariance(equations.function.mean(t))
+
+
+def mean_answer(equations: ScoreEquations, b: FloatArray) -> FloatArray:
+    """Return the expected scores of an answered task, the mean over all tasks, shape (p,)."""
+    scores, tasks = _by_set(equations, equations.linear.predict(b))
+    return np.asarray(tasks @ scores / tasks.sum())
+
+
+def _by_set(equations: ScoreEquations, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the expected scores of each set, shape (sets, p), and its number of answered tasks."""
+    function = equations.function
+    assert isinstance(function, ChoiceScore)
+    edges = function.sets
+    scores = dense(equations.linear.scores_by(edges, function.mean(t)))
+    tasks = np.zeros(len(scores))
+    tasks[edges] = equations.count
+    return scores, tasks
+
+
+def _of_silence(equations: ScoreEquations, t: FloatArray) -> FloatArray:
+    """Return the covariance of the scores because a random share of the tasks is unanswered.
+
+    Let z be 1 with probability rho, if a task is answered, and mu its expected scores. The scores
+    of a task minus z times the mean k of all mu have the covariance
+    rho C + rho (1 - rho) (mu - k) (mu - k)', where C is the covariance of an answer. This function
+    returns the sum of the second terms over all tasks.
+    """
+    scores, answered = _by_set(equations, t)
+    apart = scores - answered @ scores / answered.sum()
+    return np.asarray(equations.unanswered * (apart.T * answered) @ apart)
 
 
 def degrees_of_freedom(release: Release) -> float:

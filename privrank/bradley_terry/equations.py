@@ -52,7 +52,12 @@ from scipy.sparse import csr_array, eye_array, kron
 
 from privrank.bradley_terry.choices import even_scores, score_function
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
-from privrank.bradley_terry.paircounts import Matching, pair_counts, released_counts
+from privrank.bradley_terry.paircounts import (
+    Matching,
+    pair_counts,
+    released_counts,
+    released_tasks,
+)
 from privrank.bradley_terry.predictor import (
     Components,
     LinearPredictor,
@@ -207,6 +212,8 @@ class ScoreEquations:
         Whether pair counts are expectations. The scores then vary with the pairs as well.
     matching : Matching or None
         The matching of opponents, if the pair counts follow from the counts of the items.
+    unanswered : float
+        Share of the tasks that units left unanswered, if they decide this themselves.
     response : ndarray
         Change of the variance of each edge's score due to randomised responses, which increase it,
         and ties, which lower it; may be empty.
@@ -227,6 +234,7 @@ class ScoreEquations:
     group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
     random_pairs: bool = False
     matching: Matching | None = None
+    unanswered: float = 0.0
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 
@@ -446,6 +454,12 @@ def _counts(release: Release) -> dict[str, Any]:
         deviation = np.sqrt(release.parts[names.PAIR_COUNTS].noise_variance)
         ends = np.array([counts["pairs"].first, counts["pairs"].second])
         terms[names.PAIR_COUNTS] = NoiseTerm(None, deviation, ends[0].size, counts=(), items=ends)
+    if names.ANSWERED in release.parts:
+        # one more answered task adds its share to every set
+        added = counts["pairs"].count[:, None] / released_tasks(release)
+        terms[names.ANSWERED] = NoiseTerm(
+            release.parts[names.ANSWERED].laplace, 1.0, 1, counts=(added,)
+        )
     if (matching := counts.get("matching")) is not None:
         terms[names.OPPONENTS] = NoiseTerm(
             matching.noise, 1.0, 1, counts=(matching.slopes[:, None],)

@@ -40,7 +40,7 @@ as many comparisons is classified as empty with at most the same probability.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -125,7 +125,9 @@ def pair_counts(release: Release) -> dict[str, Any]:
     """Return the comparisons per pair, as arguments of the score equations.
 
     The key `pairs` is always present. Released counts add `surplus` and `member`. Counts that
-    follow from the counts of the items add `member` and `matching`.
+    follow from the counts of the items add `member` and `matching`. If tasks may be unanswered, the
+    counts of all tasks are multiplied by the released share of answered tasks, and `unanswered` is
+    the other share.
     """
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
@@ -135,7 +137,18 @@ def pair_counts(release: Release) -> dict[str, Any]:
         return {"pairs": matching.pairs, "member": member, "matching": matching}
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
+    if names.ANSWERED in release.parts:
+        share = released_tasks(release) / release.design.tasks
+        pairs = replace(
+            release.design.pairs, count=(share * release.design.pairs.count).astype(np.float64)
+        )
+        return {"pairs": pairs, "unanswered": 1.0 - share}
     return {"pairs": release.design.pairs}
+
+
+def released_tasks(release: Release) -> int:
+    """Return the released number of answered tasks, cut to the possible numbers."""
+    return min(max(int(release.parts[names.ANSWERED].values[0]), 1), release.design.tasks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from privrank.encode import coding, frames
 from privrank.encode.choices import (
     BEST,
     OFFERED,
+    OPTIONAL,
     PLACE,
     WORST,
     check_tasks,
@@ -50,12 +51,12 @@ _PLAN = ["version", "task"]
 """The columns of a plan that are not items."""
 
 _MESSAGES = {
-    "private": "unanswered='private' is not supported yet. Use unanswered='refuse' if all tasks "
-    "are answered, or unanswered='public' if it was fixed beforehand which tasks stay unanswered.",
+    "private": "unanswered='private' needs the best and the worst item of each task. Name both "
+    "columns with best= and worst=, or use unanswered='public' if it was fixed beforehand which "
+    "tasks stay unanswered.",
     "unanswered": "unanswered='refuse' requires all answers of each task, and at least one task "
-    "lacks one. Use unanswered='public' if it was fixed beforehand which tasks stay unanswered. If "
-    "respondents decided it, it is part of the answer (unanswered='private'), which is not "
-    "supported yet.",
+    "lacks one. Use unanswered='private' if respondents decided which tasks to answer. Use "
+    "unanswered='public' if it was fixed beforehand.",
     "answers": "the columns of answers must be named with best=, worst= or both, or with "
     "places=[...] for orders, best first.",
     "form": "offered must be a list of columns, a column, or 'own' with places=. A plan of "
@@ -167,7 +168,8 @@ def as_choices(
     unanswered : {"refuse", "public", "private"}
         How a task that lacks any of its answers is treated. ``"refuse"``: the frame is refused.
         ``"public"``: it was fixed beforehand which tasks stay unanswered, and such tasks are left
-        out. ``"private"``: it is part of the answer, which is not supported yet.
+        out. ``"private"``: respondents decided it, so it is part of their answers. The task stays
+        in the frame without answers. Only for `best` with `worst`.
 
     Returns
     -------
@@ -176,7 +178,8 @@ def as_choices(
         the task and the version. With `task` they are from the first row of the task. Columns with
         one of the following names are left out. ``offered`` is the number of items of the set, and
         ``offered 1``, ``offered 2``, ... are its items (categoricals of the items, missing after
-        the last). The answers are ``best`` and ``worst``, or ``place 1``, ``place 2``, ...
+        the last). The answers are ``best`` and ``worst``, or ``place 1``, ``place 2``, ... With
+        ``unanswered="private"`` the first column is named ``offered, may be unanswered``.
 
         A respondent without any answered task keeps one row, with 0 in ``offered``, which preserves
         the number of respondents. Models take the items from the ``attrs`` or the categories of the
@@ -273,7 +276,8 @@ def as_choices(
     rows = _kept_rows(shown, chosen, None if respondent is None else table[respondent], unanswered)
     named = set().union(*answers.values(), roles.values(), sets if version is None else ())
     others = [name for name in table if name not in named and not is_reserved(name)]
-    return _choices_frame(table.loc[rows, others], shown[rows], chosen[rows], labels)
+    number = OPTIONAL if unanswered == "private" else OFFERED
+    return _choices_frame(table.loc[rows, others], number, shown[rows], chosen[rows], labels)
 
 
 def _answer_roles(best: object, worst: object, places: object) -> dict[str, Any]:
@@ -536,19 +540,21 @@ def _kept_rows(
 ) -> BoolArray:
     """Return which tasks to keep: those with all answers, and one of each silent respondent.
 
-    Removes the items of all other tasks from `shown` and `chosen`. `owner` is the respondent of
-    each task.
+    Removes the answers of all other tasks from `chosen`. If silence is public, such tasks are not
+    kept, and their items are removed from `shown`. `owner` is the respondent of each task.
     """
     silent = check_tasks(shown, chosen.to_numpy(), [str(name) for name in chosen])
     refuse(
         _MESSAGES,
         {
-            "private": unanswered == "private",
+            "private": unanswered == "private" and list(chosen) != [BEST, WORST],
             "unanswered": unanswered == "refuse" and silent.any(),
         },
     )
-    shown[silent] = -1
     chosen[silent] = -1
+    if unanswered == "private":
+        silent = np.asarray((shown < 0).all(axis=1))
+    shown[silent] = -1
     if owner is None:
         return ~silent
     # the first task of each respondent, where answered tasks come first
@@ -557,11 +563,14 @@ def _kept_rows(
 
 
 def _choices_frame(
-    table: pd.DataFrame, shown: IntArray, chosen: pd.DataFrame, labels: Names
+    table: pd.DataFrame, number: str, shown: IntArray, chosen: pd.DataFrame, labels: Names
 ) -> pd.DataFrame:
-    """Return the choices frame of tasks, with the columns of `table`."""
+    """Return the choices frame of tasks, with the columns of `table`.
+
+    `number` is the name of the column with the number of items.
+    """
     result = table.reset_index(drop=True)
-    result[OFFERED] = (shown >= 0).sum(axis=1)
+    result[number] = (shown >= 0).sum(axis=1)
     kind = pd.CategoricalDtype(list(labels))
     names = [*numbered_columns(OFFERED, shown.shape[1]), *chosen]
     for name, item in zip(names, np.column_stack((shown, chosen)).T, strict=True):

@@ -6,6 +6,9 @@ in ``best`` and ``worst``, or in ``place 1``, ``place 2``, ... for orders of the
 were offered is public, the answers are private. A row with 0 in ``offered`` is no task, but it
 preserves a respondent who answered none.
 
+If respondents decide which tasks they answer, the column ``offered`` is named ``offered, may be
+unanswered``. Then tasks can lack all their answers, which are private like the answers themselves.
+
 The number in ``offered`` marks how many columns a set takes: a frame that has lost one of them is
 refused. Messages name columns and rules, never a cell's value.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -39,17 +42,18 @@ from privrank.encode.encoded import (
     units_of,
 )
 from privrank.encode.rankingforms import Names, item_codes
-from privrank.privacy.offered import Answer, Offered
+from privrank.privacy.offered import Answer, Offered, position_scores
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import BoolArray, IntArray
 from privrank.util.checks import UNSTATED, check_count
 from privrank.util.formula import parse
 
 OFFERED = "offered"
+OPTIONAL = "offered, may be unanswered"
 PLACE = "place"
 BEST = "best"
 WORST = "worst"
-"""Names of the columns of a choices frame; the first two are also followed by a number."""
+"""Names of the columns of a choices frame. "offered" and "place" are also followed by a number."""
 
 _ARGUMENTS = {"items", "respondent", "max_rows", "design"} | COVARIATES
 """Arguments of a formula for choices."""
@@ -78,6 +82,11 @@ _MESSAGES = {
     "number": f"column {OFFERED!r} must give the number of items in '{OFFERED} 1', '{OFFERED} 2', "
     f"..., and at least one row has another number. Keep all columns of "
     f"privrank.as_choices(frame, offered=...).",
+    "halves": "choices must have both answers of a task or none, and at least one task has one. "
+    "Keep the answers of privrank.as_choices(frame, unanswered='private', ...) as they are.",
+    "silent": "choices with tasks that may be unanswered must name the best and the worst item, "
+    "and the model must not have covariates. Fit each group by itself, or use "
+    "unanswered='public' if it was fixed beforehand which tasks stay unanswered.",
     "unanswered": "choices must have all answers of each task, and at least one task lacks an "
     "answer. Convert the data with privrank.as_choices(frame, unanswered='public', ...) if it was "
     "fixed beforehand which tasks stay unanswered.",
@@ -116,7 +125,8 @@ def numbered_columns(word: str, number: int) -> list[str]:
 
 def is_reserved(column: object) -> bool:
     """Return whether a name belongs to a column of choices frames."""
-    return bool(re.fullmatch(rf"({OFFERED}|{PLACE}) \d+|{OFFERED}|{BEST}|{WORST}", str(column)))
+    own = rf"({OFFERED}|{PLACE}) \d+|{OFFERED}|{OPTIONAL}|{BEST}|{WORST}"
+    return bool(re.fullmatch(own, str(column)))
 
 
 def is_choices(frame: object) -> bool:
@@ -137,17 +147,21 @@ def check_only_choices(usual: Mapping[str, bool], design: object) -> None:
     refuse(_MESSAGES, {"comparisons only": changed, "private": design != "public"}, changed)
 
 
-def choice_columns(present: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the columns of sets and of answers; refuse a frame that has lost any."""
+def choice_columns(present: Sequence[str]) -> tuple[str, list[str], list[str]]:
+    """Return the columns of the numbers of items, of sets and of answers.
+
+    Refuses a frame that has lost any of them.
+    """
     own = [name for name in present if is_reserved(name)]
+    number = OPTIONAL if OPTIONAL in own else OFFERED
     sets = numbered_columns(OFFERED, sum(name.startswith(f"{OFFERED} ") for name in own))
     places = numbered_columns(PLACE, sum(name.startswith(PLACE) for name in own))
     named = [name for name in (BEST, WORST) if name in own]
     refuse(
         _MESSAGES,
-        {"lost": not {OFFERED, *sets, *places}.issubset(own) or bool(places) == bool(named)},
+        {"lost": not {number, *sets, *places}.issubset(own) or bool(places) == bool(named)},
     )
-    return sets, named or places
+    return number, sets, named or places
 
 
 def check_tasks(shown: IntArray, chosen: IntArray, answers: Sequence[str]) -> BoolArray:
@@ -219,7 +233,8 @@ def encode_tasks(
     bound = check_count("max_rows", max_rows)
     frames.check_stated(respondent)
     frame, view = open_rows(frame, respondent, "choices")
-    sets, answers = choice_columns(frames.column_names(view))
+    number, sets, answers = choice_columns(frames.column_names(view))
+    silent = number == OPTIONAL
     public = coding.distinct_names(respondent, *(() if predictor is None else predictor.columns))
     own = next(filter(is_reserved, public), None)
     refuse(
@@ -227,27 +242,29 @@ def encode_tasks(
         {
             "not public": own is not None,
             "first": predictor is not None and predictor.covariates.ordered,
+            "silent": silent and (predictor is not None or answer_of(answers) != "best-worst"),
         },
         own,
     )
     refuse_unused(frames.column_names(view), public, "choices")
     check_numeric_columns(view, None, predictor)
     labels = frames.declared_items(frame, sets, items, public=True)
-    table = frames.collect(view, [*public, OFFERED, *sets, *answers])
-    table, shown, chosen = read_tasks(table, sets, answers, labels, by_row=respondent is None)
+    table = frames.collect(view, [*public, number, *sets, *answers])
+    by_row = respondent is None
+    table, shown, chosen = read_tasks(table, number, sets, answers, labels, by_row=by_row)
     size = (shown >= 0).sum(axis=1)
     keys = {name: coding.key_of(table[name]) for name in public}
     owner = None if respondent is None else keys[respondent]
     nobs = units_of(owner, respondent, np.sign(size), bound)
     person = np.arange(nobs) if owner is None else owner.codes
     pattern, described = _patterns(predictor, keys, person)
-    offered, version = questionnaires(person, pattern, shown, answer_of(answers))
+    offered, version = questionnaires(
+        person, pattern, shown, answer_of(answers), "private" if silent else None
+    )
     # if rows are units, a total is kept for each version and not for each row
     unit = version if owner is None else person
     version = np.arange(len(offered.versions)) if owner is None else version
-    given = chosen >= 0
-    cell = unit[:, None] * len(labels) + chosen
-    totals = sum_by(cell[given], _scores(answers, size)[given], len(version) * len(labels))
+    totals = _totals(chosen, size, offered, unit, (len(version), len(labels)))
     design = Design(
         items=tuple(str(label) for label in labels),
         nobs=nobs,
@@ -264,14 +281,26 @@ def encode_tasks(
     check_connected(cast(PairCounts, design.pairs), design.items)
     if described is not None:
         check_identified(design)
-    return EncodedChoices(design, totals.reshape(len(version), len(labels)), version)
+    return EncodedChoices(design, totals, version)
 
 
-def _scores(answers: Sequence[str], size: IntArray) -> IntArray:
-    """Return the position score of each answer, shape (tasks, answers), for sets of `size`."""
-    signs = [1 if name == BEST else -1 for name in answers]
-    ordered = size[:, None] - 1 - 2 * np.arange(len(answers))
-    return np.where(answer_of(answers) == "order", ordered, signs)
+def _totals(
+    chosen: IntArray, size: IntArray, offered: Offered, unit: IntArray, shape: tuple[int, int]
+) -> IntArray:
+    """Return the sums of the position scores by unit and item, an array of this shape.
+
+    One more column contains the number of answered tasks, if tasks may be unanswered. `chosen` are
+    the items of the answers, -1 if missing, and `size` is the size of each set.
+    """
+    score = np.broadcast_to(position_scores(offered.answer, chosen.shape[1]), chosen.shape)
+    if offered.answer == "order":  # of sets that are smaller than the number of places
+        score = score + (size - chosen.shape[1])[:, None]
+    given = chosen >= 0
+    cell = unit[:, None] * shape[1] + chosen
+    totals = sum_by(cell[given], score[given], shape[0] * shape[1]).reshape(shape)
+    if offered.unanswered is None:
+        return totals
+    return np.column_stack((totals, sum_by(unit, given[:, 0].astype(np.int64), shape[0])))
 
 
 def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> EncodedChoices:
@@ -282,7 +311,7 @@ def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> En
     """
     parsed = parse(formula)
     _, view = open_rows(data, arguments.get("respondent"), "choices")
-    sets, answers = choice_columns(frames.column_names(view))
+    _, sets, answers = choice_columns(frames.column_names(view))
     left = answer_of(answers).replace("-", " + ")
     refuse(
         _MESSAGES,
@@ -305,11 +334,18 @@ def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> En
 
 
 def read_tasks(
-    table: pd.DataFrame, sets: Sequence[str], answers: Sequence[str], labels: Names, *, by_row: bool
+    table: pd.DataFrame,
+    number: str,
+    sets: Sequence[str],
+    answers: Sequence[str],
+    labels: Names,
+    *,
+    by_row: bool,
 ) -> tuple[pd.DataFrame, IntArray, IntArray]:
     """Return the rows of units, and their items of sets and of answers, -1 where missing.
 
-    If rows are units, `by_row`, rows without a task are left out.
+    The columns are those of :func:`choice_columns`. If rows are units, `by_row`, rows without a
+    task are left out.
     """
     shown, chosen = (
         np.column_stack([item_codes(table[name], labels) for name in group])
@@ -320,8 +356,9 @@ def read_tasks(
     refuse(
         _MESSAGES,
         {
-            "number": (coding.real_numbers(table[OFFERED]) != size).any(),
-            "unanswered": size[silent].any(),
+            "number": (coding.real_numbers(table[number]) != size).any(),
+            "unanswered": number == OFFERED and size[silent].any(),
+            "halves": (chosen[silent] >= 0).any(),
         },
     )
     frames.check_rows(int(np.count_nonzero(size)), "choices")
@@ -342,12 +379,17 @@ def _patterns(
 
 
 def questionnaires(
-    person: IntArray, pattern: IntArray, shown: IntArray, answer: Answer
+    person: IntArray,
+    pattern: IntArray,
+    shown: IntArray,
+    answer: Answer,
+    unanswered: Literal["private"] | None = None,
 ) -> tuple[Offered, IntArray]:
     """Return the offered sets by questionnaire, and the questionnaire of each unit.
 
     `person` is the unit of each row, `pattern` its pattern of covariates, and `shown` its set: the
-    positions of the items, -1 after the last.
+    positions of the items, -1 after the last. `unanswered` is ``"private"`` if tasks may be
+    unanswered.
     """
     size = (shown >= 0).sum(axis=1)
     tasks = np.flatnonzero(size)
@@ -368,6 +410,7 @@ def questionnaires(
         versions=tuple(tuple(one for one in own if one >= 0) for _, *own in versions),
         units=tuple(np.bincount(version).tolist()),
         patterns=tuple(first for first, *_ in versions),
+        unanswered=unanswered,
     )
     return offered, version
 

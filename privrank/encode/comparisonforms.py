@@ -347,7 +347,7 @@ def read_choices(columns: OpenedFrame) -> pd.DataFrame:
     Which pairs a task compares is then public, like its set. Within a pair, items are in list
     order. A respondent without tasks keeps a pair without an answer.
     """
-    sets, answers = choice_columns(columns.names)
+    number, sets, answers = choice_columns(columns.names)
     answer = answer_of(answers)
     if answer != "order" and len(sets) > 2:
         raise ValueError(
@@ -357,7 +357,7 @@ def read_choices(columns: OpenedFrame) -> pd.DataFrame:
         )
     labels = frames.declared_items(columns.frame, sets, columns.items, public=True)
     table = frames.collect(columns.view, columns.names)
-    table, shown, order = read_tasks(table, sets, answers, labels, by_row=False)
+    table, shown, order = read_tasks(table, number, sets, answers, labels, by_row=False)
     if answer != "order":  # the other item of a set of two
         other = shown.sum(axis=1, keepdims=True) - order
         order = np.hstack((order, other) if answer == "best" else (other, order))

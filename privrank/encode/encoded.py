@@ -303,7 +303,8 @@ class EncodedChoices:
         Public facts, with the offered sets.
     _totals : ndarray of int64, shape (units, m)
         Item vector of each respondent: the position scores of all answers, added up by item. If
-        each row is a unit, shape (versions, m): sums over the rows of each questionnaire.
+        each row is a unit, shape (versions, m): sums over the rows of each questionnaire. If tasks
+        may be unanswered, one more column contains the number of answered tasks.
     _version : ndarray of int64
         The questionnaire of each row of `_totals`, as a position in ``design.offered.versions``.
     """

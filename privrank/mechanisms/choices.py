@@ -16,13 +16,14 @@ from scipy.sparse import csr_array
 from privrank.bradley_terry.dependence import (
     compared_scores,
     independent_scores,
+    mean_answer,
     weights_by_kind,
 )
 from privrank.bradley_terry.equations import ScoreEquations, score_equations
 from privrank.bradley_terry.estimate import estimate, response
 from privrank.encode.encoded import EncodedChoices
 from privrank.privacy.offered import Offered, position_scores
-from privrank.release.names import CEILING, LARGEST, NET
+from privrank.release.names import ANSWERED, CEILING, LARGEST, NET
 from privrank.release.release import Release
 from privrank.release.survey import STEPS, Covariates, Design
 from privrank.util.arrays import FloatArray, IntArray, batches
@@ -36,12 +37,20 @@ def answer_totals(encoded: EncodedChoices) -> IntArray:
     """Return the item vector T, or by row of covariates and item; sensitive."""
     facts = encoded.design.covariates
     if facts is None:
-        return np.asarray(encoded._totals.sum(axis=0))
+        return np.asarray(encoded._totals.sum(axis=0)[: len(encoded.design.items)])
     pattern = np.array(_offered(encoded.design).patterns)[encoded._version]
     return np.asarray(facts.basis[pattern].T @ encoded._totals).ravel()
 
 
-CHOICES: dict[str, Callable[[EncodedChoices], IntArray]] = {NET: answer_totals}
+def answered_tasks(encoded: EncodedChoices) -> IntArray:
+    """Return the number of answered tasks; sensitive."""
+    return np.asarray(encoded._totals[:, -1:].sum(axis=0))
+
+
+CHOICES: dict[str, Callable[[EncodedChoices], IntArray]] = {
+    NET: answer_totals,
+    ANSWERED: answered_tasks,
+}
 """The exact integer statistics of the first stage, by part."""
 
 
@@ -56,8 +65,9 @@ class ChoiceContrasts:
 
     Parameters
     ----------
-    weights : ndarray of int64, shape (contrasts, kinds, m)
-        Weights of the items, by combination of covariate values.
+    weights : ndarray of int64, shape (contrasts, kinds, m or m + 1)
+        Weights of the items, by combination of covariate values. If tasks may be unanswered, the
+        last weight is that of an answered task.
     kind : ndarray of int64, shape (versions,)
         The combination of covariate values of each questionnaire.
     high, low : ndarray of int64, shape (versions, contrasts)
@@ -84,6 +94,7 @@ def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
     Tasks do not restrict each other, so the largest sum of a questionnaire is the sum over its
     tasks of the largest sum in a task. In a task it is attained by the answer that gives large
     weights large position scores (rearrangement inequality), and the smallest one by its reverse.
+    A task that may be unanswered can also add 0.
     """
     offered = _offered(design)
     versions = len(offered.versions)
@@ -98,7 +109,7 @@ def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
         shape=(versions, len(offered.sets)),
     )
     scores = [position_scores(offered.answer, len(items)) for items in offered.sets]
-    span = (shown @ np.array([np.abs(score).sum() for score in scores])).max()
+    span = (shown @ np.array([np.abs(score).sum() + design.silent for score in scores])).max()
     # as fine as sums of squares over all respondents keep to 60 bits; longer questionnaires than
     # 4 bits allow are refused before (privrank.plans.choice.requested_dependence)
     bits = np.log2(np.sqrt(2.0**60 / design.nobs) / (2.0 * span))
@@ -112,6 +123,9 @@ def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
         for end, items, score in zip(ends, offered.sets, scores, strict=True):
             ordered = np.sort(whole[:, value, list(items)], axis=1)
             end[:] = ordered @ score[::-1], ordered @ score
+            if design.silent:
+                more = end + whole[:, value, -1]
+                end[:] = np.maximum(more[0], 0), np.minimum(more[1], 0)
         here = kind == value
         high[here], low[here] = ((shown @ ends[:, side])[here] for side in (0, 1))
     return ChoiceContrasts(whole, kind, high, low, factor)
@@ -127,9 +141,10 @@ def largest_choice_effect(
     **Privacy.** Unit and neighbours: all answers of one respondent are replaced; the questionnaire
     v of each respondent is public and stays. Contrasts a_p, scales and centres are computed from
     what is released already and from public facts. A respondent's weighted sum x = a_p'T lies
-    between low and high, the public ends for v, and adds (2 x - high - low)^2 to Q_p. This is at
-    least 0 and at most (high - low)^2, so Q_p moves by at most the largest (high - low)^2 over the
-    questionnaires, `farthest`^2. The rest is as in
+    between low and high, the public ends for v, and adds (2 x - high - low)^2 to Q_p. If tasks may
+    be unanswered, x = a_p'(T, U) with the number U of answered tasks, and the ends are those of
+    all answers and silences. The square is at least 0 and at most (high - low)^2, so Q_p moves by
+    at most the largest (high - low)^2 over the questionnaires, `farthest`^2. The rest is as in
     :func:`privrank.mechanisms.tallies.largest_design_effect`:
     Y = max_p floor(STEPS (Q_p - centre_p) / scale_p), or 0, with scale_p at least `farthest`^2, has
     sensitivity STEPS, whatever was released before.
@@ -138,7 +153,9 @@ def largest_choice_effect(
     divided by the variance that the model gives to independent tasks. Q_p / 4 minus the part that
     the released total explains estimates the former from above. Answers that are no pairs may have
     a larger variance than the model even in a single task, so the largest possible design effect
-    is the sum over respondents of (high - low)^2 / 4, divided by the latter.
+    is the sum over respondents of (high - low)^2 / 4, divided by the latter. If tasks may be
+    unanswered, the weight of U is minus the expected a_p'T of an answered task, so the sum has mean
+    0 whatever the number of answered tasks.
     """
     design = release.design
     equations = score_equations(release)
@@ -147,6 +164,9 @@ def largest_choice_effect(
     m = len(design.items)
     scores = compared_scores(equations, release, response(equations, fitted))
     weights = weights_by_kind(design, equations, scores)[:, :, :m]
+    if design.silent:  # a respondent's totals are compared with those expected for their tasks
+        typical = weights @ mean_answer(equations, b)
+        weights = np.concatenate((weights, -typical[..., None]), axis=2)
     # a score is this multiple of T
     unit = 0.5 * design.step(NET, exact=False) / _lattice(design.covariates)
     independent = quadratic(scores, independent_scores(equations, release, b)) / unit**2
@@ -213,6 +233,8 @@ def _explained(
     part = release.parts[NET]
     step = design.step(NET, exact=False)
     totals = part.step / step * part.values.reshape(-1, len(design.items))
+    if design.silent:
+        totals = np.column_stack((totals, release.parts[ANSWERED].values))
     variance = equations.by_item.variance / step**2
     units = np.array(_offered(design).units)
     middle = units[:, None] * (contrasts.high + contrasts.low)
@@ -222,8 +244,10 @@ def _explained(
     for value, cell in enumerate(cells):
         here = contrasts.kind == value
         weights = 2.0 * contrasts.weights[:, value]
-        centred = weights - weights.mean(axis=1, keepdims=True)
+        items = weights[:, : len(design.items)]
         square = (weights @ totals[cell] - middle[here].sum(axis=0)) ** 2
-        square -= variance * (centred**2).sum(axis=1)
+        square -= variance * ((items - items.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        if design.silent:
+            square -= equations.variance(ANSWERED) * weights[:, -1] ** 2
         explained += np.maximum(square, 0.0) / units[here].sum()
     return explained

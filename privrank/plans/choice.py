@@ -481,8 +481,9 @@ def plan_comparisons(design: Design, choice: Choice, epsilon: float, delta: floa
     part is from :func:`privrank.release.survey.plan_parts`. The worths of objective perturbation
     are covered by :func:`privrank.mechanisms.comparisons.draw_worths`. The ledger gets the
     zero-concentrated privacy of all parts too: a^2 / 2 of each pure one at a. A number of ties
-    shares its noise with the net wins (:func:`privrank.privacy.netnoise.tie_noise`): both are one
-    pure part.
+    shares its noise with the net wins (:func:`privrank.privacy.sensitivity.tie_noise`): both are
+    one pure part. So are a number of answered tasks and its totals
+    (:func:`privrank.privacy.sensitivity.answered_noise`).
     """
     if math.isinf(epsilon) and design.kind == "private":
         design = replace(design, pairs=None)  # this run uses the observed counts
@@ -533,9 +534,11 @@ def noise_request(design: Design, choice: Choice, epsilon: float, delta: float) 
     whole = epsilon if choice.noise == "gaussian" else pure_epsilon(epsilon, delta)
     main = main_part(choice)
     epsilons = split(whole, dict(choice.shares), main)
-    if main == names.NET and design.davidson:
-        # the noise of the net wins may also protect the ties
-        epsilons.setdefault(names.TIES, 0.0 if math.isfinite(epsilon) else math.inf)
+    # the noise of the net wins may also protect the ties, and it protects the answered tasks
+    shared = {names.TIES: design.davidson, names.ANSWERED: design.silent}
+    for name, released in shared.items():
+        if main == names.NET and released:
+            epsilons.setdefault(name, 0.0 if math.isfinite(epsilon) else math.inf)
     return NoiseRequest(epsilons, delta, choice.noise, choice.form)
 
 

@@ -9,7 +9,9 @@ A *task* shows a set S of items to a unit, which answers it in one way:
 
 Released is the item vector T, the sum over all tasks of the position scores that the items have in
 the answer. Which set was shown in which task is public and fixed before any answer. Neighbours
-replace all answers of one unit, and their sets stay.
+replace all answers of one unit, and their sets stay. Respondents may decide for themselves to leave
+tasks unanswered. This is then part of the answer, and the number U of answered tasks is released
+together with T.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ class Offered:
         Number of units with each questionnaire.
     patterns : tuple of int
         Pattern of covariates of these units; 0 without covariates.
+    unanswered : "private" or None
+        ``"private"`` if units may leave tasks unanswered, which is part of their answers.
     """
 
     answer: Answer
@@ -67,6 +71,7 @@ class Offered:
     versions: tuple[tuple[int, ...], ...]
     units: tuple[int, ...]
     patterns: tuple[int, ...]
+    unanswered: Literal["private"] | None = None
 
     def describes(self, items: int, units: int) -> bool:
         """Return whether these can be the sets of a survey with so many items and units."""
@@ -82,6 +87,7 @@ class Offered:
             and len(self.versions) == len(self.units) == len(self.patterns)
             and min(self.units) > 0
             and sum(self.units) == units
+            and (self.unanswered is None or self.answer == "best-worst")
         )
 
     @property
@@ -167,6 +173,8 @@ class OfferedSensitivity(UnitSensitivity):
     ----------
     half : int
         The largest change of the sum of T over a set of items, or an upper bound.
+    joint : int
+        Half the l1 sensitivity of (T, 2 U) if units may leave tasks unanswered; 0 if not.
     single : int
         The largest change of one item.
     square : int
@@ -197,11 +205,22 @@ class OfferedSensitivity(UnitSensitivity):
     them, and by its reverse in the other. The first items of the order then have the sum f. So the
     convex hull of all changes is the base polytope.
 
-    *Silence and ties.* Every task is answered, or it is public that it is not. Ties in an order are
-    means of answers. A private missing answer adds 0 to T, the mean of all answers for "best-worst"
-    and "order". Means lie in the convex hull of the answers, and all properties bound a convex
-    function of x or of T, so they hold. For "best" and "worst" a private missing answer changes the
-    total of T, and these properties do not hold.
+    *Silence and ties.* Every task is answered, or it is public that it is not, or the answer is
+    "best-worst" and silence is part of it. Ties in an order are means of answers. A private missing
+    answer to a "best-worst" task adds 0 to T, the mean of all answers. Means lie in the convex hull
+    of the answers, and all properties bound a convex function of x or of T, so they hold. For
+    "best" and "worst" a private missing answer would change the total of T.
+
+    *T and U together.* Let x be the change of T, and u the change of the number U of answered
+    tasks. |x|_1 + 2 |u| is the largest value, over sets A and signs d, of
+    x(A) - x(not A) + 2 d u. Tasks do not restrict each other, so the maximum is a sum over tasks. A
+    task that A splits adds at most 4: twice the score of each side if both answers are given, and
+    2 + 2 if one is given. Any other task adds at most 2, if one answer is given. So the l1
+    sensitivity of (T, 2 U) is the maximum over A of 4 split + 2 (c - split) for c tasks, of which
+    A splits f(A) / 2. This is 2 c + max f. It is at most 4 c, the l1 sensitivity of T alone if some
+    A splits all tasks. Zero-sum Laplace noise of scale (2 c + max f) / epsilon on T and
+    discrete Laplace noise of half this scale on U therefore cost epsilon together
+    (:func:`privrank.privacy.sensitivity.answered_noise`).
 
     *Versions.* The questionnaire of a unit is public, and neighbours keep it. The noise must
     protect every unit, so each bound is the maximum over the distinct questionnaires.
@@ -219,19 +238,25 @@ class OfferedSensitivity(UnitSensitivity):
     """
 
     half: int
+    joint: int
     single: int
     square: int
     body: Fraction
 
     @property
     def net_l1(self) -> int:
-        """l1 sensitivity of T: twice the maximum of f.
+        """l1 sensitivity of T: twice the maximum of f. With private silence that of (T, 2 U).
 
         |x|_1 = x(A) - x(B), where A are the items with positive x and B all others. Because x sums
         to 0, this is 2 x(A), at most 2 f(A). Every A attains 2 f(A), as the proof above shows, so
         the l1 sensitivity is exactly 2 max f(A). It is even.
         """
-        return 2 * self.half
+        return 2 * (self.joint or self.half)
+
+    @property
+    def l1_only(self) -> bool:
+        """Whether the noise of T protects the number of answered tasks as well."""
+        return self.joint > 0
 
     @property
     def net_linf(self) -> int:
@@ -315,15 +340,14 @@ def offered_sensitivity(items: int, offered: Offered) -> OfferedSensitivity:
     exact. The squared length is at most twice the product of the bounds of |x_i| and f(A).
     """
     plans = {_renumbered([offered.sets[k] for k in version]) for version in offered.versions}
-    parts = [
-        _sensitivity(items, offered.answer, plan, _CUTS // len(plans)) for plan in plans if plan
-    ]
+    parts = [_sensitivity(items, offered, plan, _CUTS // len(plans)) for plan in plans if plan]
     return OfferedSensitivity(
         items,
         max(part.rows for part in parts),
         False,
         "outcome",
         max(part.half for part in parts),
+        max(part.joint for part in parts),
         max(part.single for part in parts),
         max(part.square for part in parts),
         max(part.body for part in parts),
@@ -337,13 +361,13 @@ def _renumbered(sets: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
 
 
 def _sensitivity(
-    items: int, answer: Answer, plan: tuple[tuple[int, ...], ...], room: int
+    items: int, offered: Offered, plan: tuple[tuple[int, ...], ...], room: int
 ) -> OfferedSensitivity:
     """Return the sensitivities of one questionnaire, whose items are numbered from 0.
 
     They are exact if at most `room` numbers are enumerated. In all other cases they are bounds.
     """
-    changes = [split_changes(answer, len(task)) for task in plan]
+    changes = [split_changes(offered.answer, len(task)) for task in plan]
     shown = 1 + max(max(task) for task in plan)
     shows = np.array([[item in task for item in range(shown)] for task in plan], dtype=np.int64)
     # f of the single items, descending
@@ -361,7 +385,10 @@ def _sensitivity(
         half = sum(int(change.max()) for change in changes)
         square = 2 * int(alone[0]) * half
     body = max(Fraction(value, a * (items - a)) for a, value in enumerate(most, 1))
-    return OfferedSensitivity(items, len(plan), False, "outcome", half, int(alone[0]), square, body)
+    joint = 0 if offered.unanswered is None else len(plan) + half // 2
+    return OfferedSensitivity(
+        items, len(plan), False, "outcome", half, joint, int(alone[0]), square, body
+    )
 
 
 def _enumerated(shows: IntArray, changes: list[IntArray]) -> tuple[IntArray, IntArray]:

@@ -22,7 +22,7 @@ neighbours that :class:`UnitSensitivity` bounds, on a lattice of 1 / fineness of
 `plans.choice` compares the variances of the distributions.
 
 **Ties.** If the number of ties T is released in addition to net wins, both share epsilon by
-:func:`tie_noise`.
+:func:`tie_noise`. So does the number of answered tasks, by :func:`answered_noise`.
 
 **Groups.** Suppose that the nets of several groups of respondents are released, each with
 independent noise of one of these distributions, and that the answers of a unit lie in one group.
@@ -169,6 +169,11 @@ class UnitSensitivity:
         edges = min(edges, self.pairs)
         m = self.items
         return min(edges * (edges + 1), m * edges, m * (m * m - 1) // 3)
+
+    @property
+    def l1_only(self) -> bool:
+        """Whether only noise in l1 is proved for net wins, because it protects more than them."""
+        return False
 
     @property
     def net_l1(self) -> int:
@@ -606,6 +611,10 @@ def _calibrated(
             f"noise={name!r} is available for at most {MAX_ITEMS[name]} items, got {m}. Use "
             f"noise='auto' or 'laplace'."
         )
+    if sensitivity.l1_only and "laplace" not in name:
+        raise ValueError(
+            f"noise={name!r} has no proof for totals and answered tasks together. Leave noise= out."
+        )
     if name == "laplace" or math.isinf(epsilon):
         return PartNoise(DiscreteLaplace.calibrate(sensitivity.net_l1, epsilon), sensitivity.net_l1)
     if name == "gaussian":
@@ -739,6 +748,24 @@ def tie_noise(
     if left:
         scales.append(DiscreteLaplace.calibrate(left, epsilon))
     return PartNoise(max(scales, key=lambda noise: noise.scale), left)
+
+
+def answered_noise(sensitivity: UnitSensitivity, net_epsilon: float) -> PartNoise:
+    """Return the noise of the number U of answered tasks, released in addition to the totals T.
+
+    It spends no epsilon beyond `net_epsilon`, the epsilon of T.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace all answers of one unit, including which of its tasks
+    are unanswered. D = `net_l1` is the l1 sensitivity of (T, 2 U)
+    (:class:`privrank.privacy.offered.OfferedSensitivity`). T has zero-sum or discrete Laplace noise
+    of scale D / net_epsilon, in answers. U has independent discrete Laplace noise of half this
+    scale. If T changes by x and U by u, the loss is at most
+    |x|_1 net_epsilon / D + |u| net_epsilon / (D / 2), which is at most net_epsilon. Other
+    distributions of T have no such proof, and :func:`net_noise` refuses them.
+    """
+    return PartNoise(DiscreteLaplace.calibrate(sensitivity.net_l1 // 2, net_epsilon), 0)
 
 
 def ties_left(sensitivity: UnitSensitivity, name: NoiseName) -> int:

@@ -133,6 +133,10 @@ def verify(
             shown or isinstance(survey, Sample) or not survey.davidson,
             "A release must have a number of ties where these have a parameter.",
         )
+        _require(
+            (names.ANSWERED in values) == (isinstance(survey, Design) and survey.silent),
+            "A release must have a number of answered tasks where these are part of the answers.",
+        )
         for name in values:
             _check_numbers(plan.parts[name], source)
         again = _parts_again(plan, survey, source)

@@ -36,6 +36,7 @@ from privrank.privacy.sensitivity import (
     NoiseName,
     PartNoise,
     UnitSensitivity,
+    answered_noise,
     cell_noise,
     count_noise,
     item_noise,
@@ -46,6 +47,7 @@ from privrank.privacy.sensitivity import (
     weighted_noise,
 )
 from privrank.release.names import (
+    ANSWERED,
     DEPENDENCE,
     GROUP_ANSWERS,
     ITEM_COUNTS,
@@ -354,6 +356,28 @@ class Design:
         False
         """
         return self.ties == "davidson"
+
+    @property
+    def silent(self) -> bool:
+        """Whether units may leave tasks unanswered, which is part of their answers.
+
+        Examples
+        --------
+        >>> design.silent
+        False
+        """
+        return self.offered is not None and self.offered.unanswered is not None
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks that were offered; 0 for paired comparisons.
+
+        Examples
+        --------
+        >>> design.tasks
+        0
+        """
+        return 0 if self.offered is None else self.offered.tasks
 
     @property
     def scaled_by_sets(self) -> bool:
@@ -825,13 +849,15 @@ def plan_parts(design: Design, request: NoiseRequest) -> dict[str, PartPlan]:
     -----
     **Privacy.** Unit and neighbours as in `design`: replace one unit. Each part has the noise that
     :data:`PARTS` declares for it, at its own epsilon. Net wins have the noise of
-    :func:`privrank.privacy.netnoise.net_noise`, or of
-    :func:`privrank.privacy.netnoise.weighted_noise` with numeric covariates, which are public. The
-    number of ties shares the noise of the net wins (:func:`privrank.privacy.netnoise.tie_noise`).
-    Wins and losses: :func:`privrank.privacy.netnoise.side_noise`. Win matrix:
-    :func:`privrank.privacy.netnoise.cell_noise`. Pair counts:
-    :func:`privrank.privacy.netnoise.count_noise`. Item counts:
-    :func:`privrank.privacy.netnoise.item_noise`. All other parts have discrete Laplace noise of
+    :func:`privrank.privacy.sensitivity.net_noise`, or of
+    :func:`privrank.privacy.sensitivity.weighted_noise` with numeric covariates, which are public.
+    The number of ties shares the noise of the net wins
+    (:func:`privrank.privacy.sensitivity.tie_noise`), and so does the number of answered tasks
+    (:func:`privrank.privacy.sensitivity.answered_noise`). Wins and losses:
+    :func:`privrank.privacy.sensitivity.side_noise`. Win matrix:
+    :func:`privrank.privacy.sensitivity.cell_noise`. Pair counts:
+    :func:`privrank.privacy.sensitivity.count_noise`. Item counts:
+    :func:`privrank.privacy.sensitivity.item_noise`. All other parts have discrete Laplace noise of
     scale l1 sensitivity / epsilon (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). Their
     sensitivities are proved in :class:`privrank.privacy.sensitivity.UnitSensitivity` and, for
     dependence, in :func:`privrank.mechanisms.tallies.largest_design_effect` and
@@ -997,6 +1023,12 @@ _DECLARED = (
         needed=lambda design, private: (
             private and design.davidson and bool(ties_left(design.sensitivity, "permutohedron"))
         ),
+    ),
+    PartSpec(
+        ANSWERED,
+        words="number of answered tasks",
+        calibrate=lambda design, request: answered_noise(design.sensitivity, request.epsilons[NET]),
+        size=lambda design, form: 1,
     ),
 )
 

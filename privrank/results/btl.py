@@ -13,6 +13,7 @@ import pandas as pd
 
 from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.fit import answer_probabilities
+from privrank.bradley_terry.paircounts import released_tasks
 from privrank.bradley_terry.predictor import (
     groups_at,
     pair_predictors,
@@ -579,7 +580,8 @@ class BTLResult(CoefficientResult):
         model = guarantee.model_name(release)
         counted = ("No. Comparisons:", total)
         if design.offered is not None:
-            counted = ("No. Tasks:", f"{design.offered.tasks:,}")
+            answered = f" (about {released_tasks(release):,} answered)" if design.silent else ""
+            counted = ("No. Tasks:", f"{design.tasks:,}{answered}")
         kind = "Results" if facts is None else "Regression Results"
         ties = ", Davidson" if design.davidson else ""
         size = self.penalty if isinstance(self.penalty, str) else f"{self.penalty:.4g}"

@@ -13,6 +13,7 @@ ASSUMPTIONS = {
     "devices": "independent respondents",
     "answering": "ignorable nonresponse (whether a question is answered does not depend on the "
     "answer)",
+    "tasks": "a task is answered with the same probability whatever its set",
     "reporting": "whether a local report arrives does not depend on its content",
     "assigned": "pairs were assigned, not chosen by respondents",
     "model": "preference probabilities follow the {model} model",
@@ -131,6 +132,8 @@ CLAIMS = {
     "protected answers": "Protected: the answers. Public: who answered which pairs.",
     "protected choices": "Protected: the answers. Public: which sets were offered to whom, and "
     "which were answered.",
+    "protected silence": "Protected: the answers, and which tasks were answered. Public: which "
+    "sets were offered to whom.",
     "protected pairs": "Protected: the answers and who compared which pairs.",
     "pairs asked": "Public: which pair was asked.",
     "protected sample": "Protected: the {kind}.",

@@ -39,7 +39,11 @@ _CHOICES = {
 }
 
 # Further statistics of the estimates, released with the main one.
-_MORE = {names.TIES: "ties", names.ITEM_COUNTS: "item counts"}
+_MORE = {
+    names.TIES: "ties",
+    names.ITEM_COUNTS: "item counts",
+    names.ANSWERED: "answered tasks",
+}
 
 _SOURCES = {
     "secure": "secure (system RNG)",
@@ -348,10 +352,11 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
     public = release.design.kind == "public"
     curated = release.source in ("secure", "seeded")
     link = release.link
+    protected = "protected answers" if release.design.offered is None else "protected choices"
     notes = [
         *privacy_notes(release),
         *said(
-            "protected answers" if release.design.offered is None else "protected choices",
+            "protected silence" if release.design.silent else protected,
             curated and public,
         ),
         *said("protected pairs", curated and not public),
@@ -466,4 +471,6 @@ def assumptions(release: Release, *more: str) -> list[str]:
     if release.local:
         single = isinstance(release.survey, Design) or release.mechanism == "comparisons"
         return ["devices", "reporting", *(["assigned"] if single else []), *more]
+    if isinstance(release.survey, Design) and release.survey.silent:
+        more = ("tasks", *more)
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]

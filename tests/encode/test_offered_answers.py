@@ -446,7 +446,7 @@ REFUSED = {
     "codes of items": (CODED, {"items": {1: "Price", "1": "Brand"}}, ["the codes in items"]),
     "gap": (changed(0, "show2", None), {}, ["without a gap"]),
     "unanswered": (SILENT, {}, ["'refuse'", "'public'", "'private'"]),
-    "private": (TASKS, {"unanswered": "private"}, ["not supported yet"]),
+    "private": (TASKS, {"unanswered": "private", "worst": None}, ["best and the worst"]),
     "no such word": (TASKS, {"unanswered": "drop"}, ["'refuse', 'public', 'private'"]),
     "no answers": (TASKS, {"best": None, "worst": None}, ["best=, worst= or both"]),
     "both kinds": (TASKS, {"places": ["most"]}, ["best=, worst= or both"]),

@@ -19,7 +19,12 @@ import privrank as pr
 from privrank.encode import choices as reader
 from privrank.encode.choices import encode_tasks
 from privrank.mechanisms import choices, comparisons
-from privrank.mechanisms.choices import answer_totals, largest_choice_effect, round_contrasts
+from privrank.mechanisms.choices import (
+    answer_totals,
+    answered_tasks,
+    largest_choice_effect,
+    round_contrasts,
+)
 from privrank.plans.choice import requested_dependence
 from privrank.privacy import offered
 from privrank.privacy.accounting import integer_delta
@@ -41,13 +46,16 @@ class Survey:
     versions: tuple[tuple[str, ...], ...]
     people: tuple[tuple[int, str, float], ...]
     formula: str = ""
+    silent: bool = False
 
     def tasks(self, person):
         return self.versions[self.people[person][0]]
 
     def answers(self, person):
         """All answers of a respondent: of each task the best, the worst, both, or the order."""
-        return list(itertools.product(*(arrangements(self.answer, s) for s in self.tasks(person))))
+        silence = [(None, None)] if self.silent else []
+        every = (arrangements(self.answer, shown) + silence for shown in self.tasks(person))
+        return list(itertools.product(*every))
 
     def frame(self, given):
         """One row per task, and a row without a task for a respondent who has none."""
@@ -76,7 +84,7 @@ class Survey:
             offered=[name for name in frame if name.startswith("show")],
             items=list(self.items),
             respondent="id",
-            unanswered="public",
+            unanswered="private" if self.silent else "public",
             **roles,
         )
 
@@ -140,7 +148,13 @@ GROUPS = {
         ("region + age", ((0, "n", 0.0), (1, "n", 8.0), (0, "s", 5.0), (1, "s", 1.0))),
     )
 }
-SURVEYS = PLAIN | GROUPS
+UNANSWERED = {
+    "silence": Survey("best-worst", "abcd", (("abc", "bcd"), ("abd",)), TWO, silent=True),
+    "silence, a set twice": Survey(
+        "best-worst", "abcd", (("abcd", "abcd"), ("bcd",)), TWO, silent=True
+    ),
+}
+SURVEYS = PLAIN | GROUPS | UNANSWERED
 
 
 @cache
@@ -208,7 +222,7 @@ def test_no_respondent_moves_the_totals_further_than_the_noise_protects(name):
     design = neighbours(name)[0][0].design
     items = len(design.items)
     for changes in moves(name):
-        for kind in NOISES:
+        for kind in NOISES[:2] if design.silent else NOISES:
             assert exceeded(changes, noise_of(design, kind), items) <= 0
 
 
@@ -220,12 +234,28 @@ def test_some_respondent_moves_the_totals_as_far_as_laplace_noise_protects(name)
     assert max(exceeded(changes, noise, items) for changes in moves(name)) == 0
 
 
+@pytest.mark.parametrize("name", UNANSWERED)
+def test_answers_and_silence_move_as_far_as_their_noise_protects(name):
+    def both(encoded):
+        return np.concatenate((answer_totals(encoded), 2 * answered_tasks(encoded)))
+
+    survey = SURVEYS[name]
+    farthest = max(int(np.abs(changes).sum(axis=1).max()) for changes in moves(name, both))
+    model = survey.model(first_answers(survey))
+    release = model.fit(EPSILON, rng=np.random.default_rng(1), dependence="none").release
+    totals, answered = (release.plan.parts[part] for part in (names.NET, names.ANSWERED))
+    # the losses of a step of T and of a step of 2 U
+    assert farthest / totals.noise.scale / totals.step * 2.0 == pytest.approx(EPSILON)
+    assert farthest / (2.0 * answered.noise.scale) == pytest.approx(EPSILON)
+
+
 @pytest.mark.parametrize("name", SURVEYS)
 def test_the_plan_of_a_fit_has_this_noise(name):
     survey = SURVEYS[name]
     model = survey.model(first_answers(survey))
     design = model._encoded.design
-    for kind in NOISES[:1] if "age" in survey.formula else NOISES:
+    kinds = NOISES[:2] if design.silent else NOISES
+    for kind in NOISES[:1] if "age" in survey.formula else kinds:
         delta = DELTA if kind == "gaussian" else 0.0
         noise = noise_of(design, kind)
         options = {"delta": delta, "dependence": "none", "allow_unidentified": True}
@@ -316,6 +346,7 @@ SECOND = (
     "best-worst, a set twice",
 )
 SECOND += ("best-worst, no task", "order, a set twice")
+SECOND += tuple(UNANSWERED)
 SECOND += ("best by region", "best-worst by region", "worst by region + age", "order by region")
 
 
@@ -471,6 +502,7 @@ EFFECTS = {
         "contrasts.high",
     ),
     "the smallest version": (choices.ChoiceContrasts, "farthest", ".max(axis=0)", ".min(axis=0)"),
+    "answers alone": (choices, "round_contrasts", "end + whole[:, value, -1]", "end + 0"),
     "one end alone": (choices.ChoiceContrasts, "farthest", "self.high - self.low", "self.high"),
 }
 
@@ -508,12 +540,8 @@ def test_dropped_silent_tasks_are_found_and_refused():
     # stated as public, silence is a public fact: an answer that decided it would show
     assert len(public_facts([[survey.encode(given), survey.encode(silent)]])) == 2
     columns = {"offered": ["show1", "show2", "show3"], "best": "answer0", "worst": "answer1"}
-    for unanswered in ("refuse", "private"):
-        with pytest.raises((ValueError, NotImplementedError)):
-            pr.as_choices(
-                survey.frame(silent),
-                items=list("abcd"),
-                respondent="id",
-                unanswered=unanswered,
-                **columns,
-            )
+    with pytest.raises(ValueError, match="at least one task lacks one"):
+        pr.as_choices(survey.frame(silent), items=list("abcd"), respondent="id", **columns)
+    # stated as private, it is not: every respondent keeps every task
+    private = replace(survey, silent=True)
+    assert len(public_facts([[private.encode(given), private.encode(silent)]])) == 1

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -301,6 +302,42 @@ def test_signs_give_the_l1_sensitivity_of_the_random_plans(cases):
             enumerated_l1_by_signs(offered.answer, tasks, items) for tasks in task_lists(offered)
         ]
         assert max(by_version) == truth["l1"]
+
+
+def enumerated_l1_with_silence(tasks, items):
+    """max |x|_1 + 2 |u| over signs, where any task may be unanswered, for best-worst answers."""
+    largest = 0
+    for *signs, direction in itertools.product((-1, 1), repeat=items + 1):
+        moved = 0
+        for task in tasks:
+            # an answer adds to T and 2 U, and silence adds nothing
+            gains = np.append(answers_to("best-worst", task, items) @ signs + 2 * direction, 0)
+            moved += int(gains.max() - gains.min())
+        largest = max(largest, moved)
+    return largest
+
+
+def test_answers_and_silence_together_have_the_stated_sensitivity(cases, monkeypatch):
+    larger = 0
+    for items, offered, truth in cases:
+        if offered.answer != "best-worst" or min(map(len, offered.sets)) < 3:
+            continue
+        silent = replace(offered, unanswered="private")
+        together = max(enumerated_l1_with_silence(tasks, items) for tasks in task_lists(offered))
+        assert offered_sensitivity(items, silent).net_l1 == together
+        assert bounded(monkeypatch, items, silent).net_l1 >= together
+        larger += together > truth["l1"]
+    silent = replace(plan_of("best-worst", FANO), unanswered="private")
+    assert enumerated_l1_with_silence(FANO, 7) == offered_sensitivity(7, silent).net_l1 == 26
+
+
+def test_noise_that_does_not_protect_silence_is_refused():
+    silent = replace(plan_of("best-worst", FANO_COMPLEMENTS), unanswered="private")
+    sensitivity = offered_sensitivity(7, silent)
+    assert {noise.name for noise in noise_choices(sensitivity, 1.0, 1e-6)} == set(NOISES[:2])
+    for name in NOISES[2:]:
+        with pytest.raises(ValueError, match="no proof for totals and answered tasks"):
+            net_noise(sensitivity, name, 1.0, 1e-6)
 
 
 def test_one_ranking_of_three_of_ten_costs_8():

@@ -22,6 +22,7 @@ LOCAL = {"devices", "reporting"}
 DOCUMENTED = {
     "respondents": "Independent respondents",
     "answering": "ignorable nonresponse",
+    "tasks": "a task is answered with the same probability whatever its set",
     "model": "preference probabilities that follow the model",
     "linear": "worths that deviate independently from the covariate model",
     "null": "null distribution that is known without error",
@@ -50,6 +51,11 @@ def fits():
     yield "worths", worths[0], USUAL | {"model"}
     rows = pr.PrivateBTL(votes, **(PEOPLE | {"respondent": None}))
     yield "worths of rows", rows.fit(1.0, rng=rng), {"rows", "answering", "model"}
+    shown = pd.DataFrame([[k, *"abc", "a", "b"] for k in range(40)], columns=[*"n123", "b", "w"])
+    columns = {"offered": list("123"), "best": "b", "worst": "w", "respondent": "n"}
+    tasks = pr.as_choices(shown, items=list("abc"), unanswered="private", **columns)
+    answered = pr.PrivateBTL(tasks, respondent="n", design="public").fit(1.0, rng=rng)
+    yield "answered tasks", answered, USUAL | {"model", "tasks"}
     prices = pd.DataFrame({"price": [1.0, 2.0, 3.0, 4.0]}, index=pd.Index(ITEMS, name="item"))
     formula = pr.PrivateBTL.from_formula(
         "item1 + item2 + outcome ~ 1", votes, item_formula="price", item_data=prices, **PEOPLE
@@ -88,7 +94,7 @@ def said():
 
 def test_every_summary_says_what_it_rests_on_once(said):
     for name, (text, keys) in said.items():
-        (sentence,) = assumed(keys)
+        (sentence,) = assumed(keys, "MaxDiff" if "tasks" in keys else "Bradley-Terry")
         assert text.count(sentence) == text.count("Assumptions: ") == 1, name
 
 
@@ -99,7 +105,7 @@ def test_every_sentence_of_the_catalogue_is_seen_in_a_summary(said):
 @pytest.mark.parametrize(
     ("documented", "keys"),
     [
-        (pr.PrivateBTL, USUAL | {"model", "linear"}),
+        (pr.PrivateBTL, USUAL | {"model", "linear", "tasks"}),
         (pr.PrivateTopK, USUAL),
         (pr.PrivateRankAggregation, USUAL),
         (pr.UniformityTest, USUAL),

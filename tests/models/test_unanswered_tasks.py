@@ -1,0 +1,199 @@
+"""Best and worst items of tasks that respondents may leave unanswered."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from mutating import with_check
+from planting import planted
+from scipy.optimize import root
+
+import privrank as pr
+from privrank.bradley_terry import dependence
+from privrank.bradley_terry.equations import score_equations
+from privrank.release import names
+
+ITEMS = tuple("abcde")
+SETS = ((0, 1, 2), (0, 1, 3, 4), (1, 2, 4), (2, 3, 4), (0, 2, 3))
+WORTHS = np.array([0.9, 0.3, 0.0, -0.4, -0.8])
+SHOWN = ["s1", "s2", "s3", "s4"]
+
+
+def answers_to(shown, worths):
+    """All answers to a set, best first, and their probabilities under the MaxDiff model."""
+    pairs = list(itertools.permutations(shown, 2))
+    weights = np.exp([worths[best] - worths[worst] for best, worst in pairs])
+    return pairs, weights / weights.sum()
+
+
+def survey(respondents=80, silence=0.25, seed=1):
+    """One row per task; each is unanswered with the probability `silence`."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for person, shown in itertools.product(range(respondents), SETS):
+        pairs, chances = answers_to(shown, WORTHS)
+        best, worst = pairs[rng.choice(len(pairs), p=chances)]
+        named = [None, None] if rng.random() < silence else [ITEMS[best], ITEMS[worst]]
+        sets = [ITEMS[k] for k in shown] + [None] * (4 - len(shown))
+        rows.append([person, *sets, *named])
+    return pd.DataFrame(rows, columns=["id", *SHOWN, "best", "worst"])
+
+
+def convert(frame, unanswered="private", **options):
+    columns = {"offered": SHOWN, "best": "best", "worst": "worst", "respondent": "id"} | options
+    return pr.as_choices(frame, items=ITEMS, unanswered=unanswered, **columns)
+
+
+def model(frame):
+    return pr.PrivateBTL(frame, respondent="id", max_rows=5, design="public")
+
+
+def expected_totals(worths):
+    """The sum over the sets of the expected scores of an answer."""
+    total = np.zeros(5)
+    for shown in SETS:
+        pairs, chances = answers_to(shown, worths)
+        for (best, worst), chance in zip(pairs, chances, strict=True):
+            total[best] += chance
+            total[worst] -= chance
+    return total
+
+
+def test_worths_solve_the_equations_of_the_answered_share():
+    frame = survey()
+    fit = model(convert(frame)).fit(np.inf, penalty=0)
+    named = frame.dropna(subset="best")
+    totals = named["best"].value_counts().sub(named["worst"].value_counts(), fill_value=0)
+
+    def off(free):
+        worths = np.append(free, -free.sum())
+        return (80 * len(named) / len(frame) * expected_totals(worths) - totals[list(ITEMS)])[:-1]
+
+    solved = root(off, np.zeros(4), tol=1e-12).x
+    assert fit.params.to_numpy() == pytest.approx(np.append(solved, -solved.sum()), abs=1e-7)
+    assert f"400 (about {len(named)} answered)" in fit.summary().as_text()
+
+
+def test_without_silence_worths_and_errors_are_those_of_answered_tasks():
+    frame = survey(silence=0.0)
+    own, usual = (model(convert(frame, how)).fit(np.inf) for how in ("private", "refuse"))
+    pd.testing.assert_series_equal(own.params, usual.params, rtol=1e-9)
+    pd.testing.assert_series_equal(own.bse, usual.bse, rtol=1e-9)
+
+
+def test_a_task_with_one_answer_counts_as_unanswered():
+    frame = survey()
+    half = frame.copy()
+    half.loc[half["best"].isna(), "worst"] = half["s1"]
+    pd.testing.assert_frame_equal(convert(half), convert(frame))
+
+
+def test_respondents_who_answer_nothing_stay():
+    frame = survey()
+    frame.loc[frame["id"] < 3, ["best", "worst"]] = None
+    design = model(convert(frame)).fit(np.inf).release.design
+    assert design.nobs == 80 and design.tasks == 400
+
+
+def test_rows_can_be_units():
+    tasks = convert(survey(), respondent=None).drop(columns="id")
+    fit = pr.PrivateBTL(tasks, respondent=None, design="public").fit(np.inf)
+    assert fit.release.design.tasks == 400
+    assert fit.params.to_numpy() == pytest.approx(model(convert(survey())).fit(np.inf).params)
+
+
+def test_silence_is_a_public_fact_of_the_frame_and_not_of_the_answers():
+    frame = convert(survey(silence=0.0))
+    assert model(frame).fit(np.inf).release.design.silent
+    lost = frame.drop(columns="offered, may be unanswered")
+    with pytest.raises(ValueError, match="must have the columns"):
+        model(lost)
+    renamed = convert(survey()).rename(columns={"offered, may be unanswered": "offered"})
+    with pytest.raises(ValueError, match="at least one task lacks"):
+        model(renamed)
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (lambda: convert(survey(), worst=None), "needs the best and the worst"),
+        (
+            lambda: pr.PrivateBTL.from_formula(
+                "best + worst ~ group",
+                convert(survey().assign(group="x")),
+                respondent="id",
+                max_rows=5,
+                design="public",
+                levels={"group": ["x", "y"]},
+            ),
+            "must not have covariates",
+        ),
+        (
+            lambda: model(convert(survey()).assign(best="a")),
+            "have both answers of a task or none|same item",
+        ),
+        (lambda: model(convert(survey())).fit(1.0, noise="permutohedron"), "has no proof"),
+        (lambda: pr.as_comparisons(convert(survey())), "Pass the choices to"),
+    ],
+)
+def test_what_silence_does_not_allow_is_refused(refused, message):
+    with pytest.raises(ValueError, match=message):
+        refused()
+
+
+def scores_of_a_respondent(mean, share, worths):
+    """The covariance of the scores T - U k of a respondent, over all answers and silences."""
+    total = np.zeros((5, 5))
+    for shown in SETS:
+        second, first = np.zeros((5, 5)), np.zeros(5)
+        pairs, chances = answers_to(shown, worths)
+        for (best, worst), chance in zip(pairs, chances, strict=True):
+            off = np.eye(5)[best] - np.eye(5)[worst] - mean
+            second += share * chance * np.outer(off, off)
+            first += share * chance * off
+        total += second - np.outer(first, first)
+    return total
+
+
+def covariances(frame):
+    """The covariance that inference uses if tasks are independent, and the exact one."""
+    release = model(frame).fit(np.inf, dependence="none").release
+    equations = score_equations(release)
+    used = dependence.independent_scores(equations, release, WORTHS)
+    mean = expected_totals(WORTHS) / len(SETS)
+    exact = 80 * scores_of_a_respondent(mean, 1.0 - equations.unanswered, WORTHS)
+    return used, exact
+
+
+def test_the_covariance_of_scores_is_that_of_all_answers_and_silences():
+    used, exact = covariances(convert(survey()))
+    centre = np.eye(5) - 0.2
+    assert centre @ used @ centre == pytest.approx(centre @ exact @ centre, rel=1e-9)
+
+
+def test_a_covariance_without_the_sets_is_found(monkeypatch):
+    planted(monkeypatch, dependence, "_of_silence", "equations.unanswered *", "0.0 *")
+    used, exact = covariances(convert(survey()))
+    assert np.trace(used) < 0.99 * np.trace(exact)
+
+
+def test_an_archive_gives_the_same_result_and_needs_the_number_of_answered_tasks():
+    fit = model(convert(survey())).fit(2.0, rng=np.random.default_rng(4))
+    text = fit.to_json()
+    again = pr.from_json(text)
+    assert again.summary().as_text() == fit.summary().as_text()
+    assert "Protected: the answers, and which tasks were answered." in " ".join(
+        fit.summary().as_text().split()
+    )
+    for change in (
+        lambda record: record["parts"].pop(names.ANSWERED),
+        lambda record: record["design"]["offered"].__setitem__("unanswered", None),
+        lambda record: record["design"]["offered"].__setitem__("answer", "best"),
+    ):
+        record = json.loads(text)
+        release = record["release"] if "release" in record else record
+        change(release)
+        with pytest.raises(ValueError, match="text is not|does not belong|must"):
+            pr.from_json(with_check(record))
