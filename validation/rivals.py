@@ -12,6 +12,7 @@ is replaced. They add none at epsilon inf. Tests compare the statistic with 199 
 - Worths of a public design: wins of each pair; weighted least squares of the logits.
 - Top k: net wins. Consensus: Borda sums.
 - Local consensus: Borda scores of the fractions that the default estimates from the same reports.
+- Choices from offered sets have their rivals in `sets.py`.
 
 Rows give the power of tests at level 0.05, and the mean error of models: the root mean square error
 of worths, the fraction of wrong items in the top k, and the Kendall distance from the true order

@@ -314,11 +314,13 @@ def row(cell: Cell, found: list[dict[str, object]]) -> dict[str, str]:
     covered = np.array([one["covered"] for one in found])
     worst, floor = study.least(covered)
 
-    def mean(name: str) -> str:
-        if name not in found[0]:
-            return ""
-        return f"{np.sqrt(np.mean([float(one[name]) ** 2 for one in found])):.3f}"  # type: ignore[arg-type]
+    def of(name: str) -> np.ndarray:
+        return np.array([one.get(name, np.nan) for one in found], dtype=float)
 
+    def mean(name: str) -> str:
+        return f"{np.sqrt(np.mean(of(name) ** 2)):.3f}" if name in found[0] else ""
+
+    behind, error = study.mean_and_error(of("rescaled") - of("rival"))
     return {
         "plan": cell.plan,
         "answer": cell.answer,
@@ -333,7 +335,9 @@ def row(cell: Cell, found: list[dict[str, object]]) -> dict[str, str]:
         "rescaled": mean("rescaled"),
         "rival": mean("rival"),
         "rival apart": mean("rival apart"),
-        "identified": f"{np.mean([float(one['identified']) for one in found]):.3f}",  # type: ignore[arg-type]
+        "difference": f"{behind:+.3f}" if "rival" in found[0] else "",
+        "std err": f"{error:.3f}" if "rival" in found[0] else "",
+        "identified": f"{of('identified').mean():.3f}",
     }
 
 
@@ -341,14 +345,21 @@ def verdict(rows: list[dict[str, str]]) -> str:
     """Return the worst coverage, and how the rivals compare."""
     low = min(rows, key=lambda row: float(row["worst"]) - float(row["floor"]))
     below = sum(float(row["worst"]) < float(row["floor"]) for row in rows)
-    ahead = [(float(row["rescaled"]) / float(row["rival"]), row) for row in rows if row["rival"]]
-    ratio, far = max(ahead, key=lambda pair: pair[0])
+    compared = [row for row in rows if row["rival"]]
+    behind = [
+        row
+        for row in compared
+        if float(row["difference"]) > 0.1 * float(row["rival"]) + 2.0 * float(row["std err"])
+    ]
+    far = max(compared, key=lambda row: float(row["difference"]) / float(row["rival"]))
     return (
         f"In {below} of {len(rows)} cells the worst difference is covered less often than its "
         f"floor, the 5% quantile of the smallest of as many estimates at 0.95. The lowest relative "
         f"to its floor is {low['worst']} (floor {low['floor']}; plan {low['plan']}, "
-        f"{low['answer']}, {low['population']} worths, epsilon {low['epsilon']}). The error "
-        f"relative to best minus worst counts is at most {ratio:.2f} (plan {far['plan']}, "
+        f"{low['answer']}, {low['population']} worths, epsilon {low['epsilon']}). In "
+        f"{len(behind)} of {len(compared)} cells the error is larger than that of the rival by "
+        f"more than 10% and two standard errors. It is largest relative to the rival's with "
+        f"{far['rescaled']} against {far['rival']} (plan {far['plan']}, {far['answer']}, "
         f"{far['population']} worths, epsilon {far['epsilon']})."
     )
 
