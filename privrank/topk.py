@@ -15,8 +15,10 @@ from privrank.bradley_terry.equations import (
     score_equations,
 )
 from privrank.bradley_terry.paircounts import FEW, uncounted
-from privrank.encode.comparisons import ComparisonColumns, encode_comparisons, formula_columns
-from privrank.encode.encoded import Encoded
+from privrank.btl import PrivateBTL
+from privrank.encode.choices import formula_choices, is_choices
+from privrank.encode.comparisons import formula_columns
+from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.local.estimates import release_wins
 from privrank.local.tally import Tally
 from privrank.mechanisms.comparisons import release_comparisons
@@ -24,7 +26,7 @@ from privrank.plans.choice import Dependence, plan_comparisons
 from privrank.plans.comparisons import Noise, Request, Target, plan_selection
 from privrank.release.names import NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import DesignKind, Excess, size_of, without_counts
+from privrank.release.survey import Design, DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, design_effects, identified_notes
 from privrank.util import checks
@@ -43,7 +45,8 @@ class PrivateTopK:
     Parameters
     ----------
     comparisons : data frame
-        Comparisons in long form; see :class:`privrank.PrivateBTL`.
+        Comparisons in long form; see :class:`privrank.PrivateBTL`. Or orders of publicly offered
+        sets, from :func:`privrank.as_choices`, whose pairs are the comparisons.
     k : int
         Size of the set, fixed in advance; at most one less than the number of items.
     item1, item2, outcome, items, respondent, counts, max_rows, excess, distinct_pairs, ties, design
@@ -114,19 +117,22 @@ class PrivateTopK:
         pair_counts: object = None,
     ) -> None:
         _check_declared(pair_counts, ties)
-        encoded = comparisons
-        if not isinstance(encoded, Encoded):
-            encoded = encode_comparisons(
-                comparisons,
-                ComparisonColumns(item1, item2, outcome, respondent, counts),
-                items=items,
-                max_rows=max_rows,
-                excess=excess,
-                distinct_pairs=distinct_pairs,
-                ties=ties,
-                design=design,
-                pair_counts=pair_counts,
-            )
+        encoded = PrivateBTL(
+            comparisons,
+            item1=item1,
+            item2=item2,
+            outcome=outcome,
+            items=items,
+            respondent=respondent,
+            counts=counts,
+            max_rows=max_rows,
+            excess=excess,
+            distinct_pairs=distinct_pairs,
+            ties=ties,
+            design=design,
+            pair_counts=pair_counts,
+        )._encoded
+        _check_orders(encoded.design)
         self._encoded = replace(encoded, design=without_counts(encoded.design))
         self._k = checks.check_count("k", k, high=len(encoded.design.items) - 1)
 
@@ -140,7 +146,8 @@ class PrivateTopK:
         Parameters
         ----------
         formula : str
-            ``"item1 + item2 + outcome ~ 1"``, or ``"winner + loser ~ 1"`` for decided comparisons.
+            ``"item1 + item2 + outcome ~ 1"``, or ``"winner + loser ~ 1"`` for decided comparisons,
+            or ``"order ~ 1"`` for orders of offered sets.
         data : data frame
             Frame with these columns.
         k : int
@@ -161,7 +168,8 @@ class PrivateTopK:
         <PrivateTopK: k = 2, 6 items, 303 respondents>
         """
         _check_declared(arguments.get("pair_counts"), arguments.get("ties", False))
-        encoded = formula_columns(formula, data, arguments)
+        encode = formula_choices if is_choices(data) else formula_columns
+        encoded: Encoded | EncodedChoices = encode(formula, data, arguments)
         if encoded.design.covariates is not None:
             raise ValueError(
                 "formula must have '~ 1' on its right-hand side, because the selection has no "
@@ -351,16 +359,21 @@ def _check_read(release: Release, target: object) -> None:
             "release must be from a model without covariates. Fit one with '~ 1' as the right-hand "
             "side."
         )
-    if release.design.offered is not None:
-        raise ValueError(
-            "release must be of paired comparisons, and this one is of choices from offered sets. "
-            "Convert orders with privrank.as_comparisons() and select from these."
-        )
+    _check_orders(release.design)
     checks.check_choice("target", target, Target)
     if uncounted(release) and target == "win rate":
         raise ValueError(
             "target='win rate' needs a release with the comparisons of each item, but this one "
             "contains net wins alone. Omit target."
+        )
+
+
+def _check_orders(design: Design) -> None:
+    """Refuse choices from offered sets that are not orders, which have no wins and losses."""
+    if design.offered is not None and design.offered.answer != "order":
+        raise ValueError(
+            "PrivateTopK needs orders of all items of each offered set, or paired comparisons. "
+            "For other choices use PrivateBTL, whose result ranks the items."
         )
 
 

@@ -101,12 +101,15 @@ def design_effects(
         both = np.maximum(own_and_between(covariance), 0.0)
         about = (1.0 - 1.0 / n) * both + gap**2 / n
         np.fill_diagonal(about, np.diag(both))
-    elif DEPENDENCE in release.parts:
+    elif DEPENDENCE in release.parts or release.design.offered is not None:
         # released design effects: score variances at the fit, with and without dependence, both
-        # divided by the same scale
+        # divided by the same scale; the pairs of an order are dependent as well
         b = estimate(facts, release).coefficients
         squares = np.outer(scale, scale)
-        alone = own_and_between(independent_scores(facts, release, b) / squares)
+        by_pair = facts.information(b)
+        if release.design.offered is None:
+            by_pair = independent_scores(facts, release, b)
+        alone = own_and_between(by_pair / squares)
         about = own_and_between(score_covariance(facts, release, b) / squares)
     else:
         return np.ones((m, m))

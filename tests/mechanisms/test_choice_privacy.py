@@ -151,7 +151,7 @@ GROUPS = {
 UNANSWERED = {
     "silence": Survey("best-worst", "abcd", (("abc", "bcd"), ("abd",)), TWO, silent=True),
     "silence, a set twice": Survey(
-        "best-worst", "abcd", (("abcd", "abcd"), ("bcd",)), TWO, silent=True
+        "best-worst", "abcd", (("abc", "abc"), ("bcd",)), TWO, silent=True
     ),
 }
 SURVEYS = PLAIN | GROUPS | UNANSWERED
@@ -519,8 +519,8 @@ def test_sets_read_off_the_answers_are_found(monkeypatch):
         monkeypatch,
         reader,
         "encode_tasks",
-        "questionnaires(person, pattern, shown, answer_of(answers))",
-        "questionnaires(person, pattern, chosen, answer_of(answers))",
+        "person, pattern, shown, answer_of",
+        "person, pattern, chosen, answer_of",
     )
     monkeypatch.setattr(reader, "check_connected", lambda pairs, items: None)
     survey = PLAIN["best-worst of four"]

@@ -144,8 +144,12 @@ def test_the_log_likelihood_is_that_of_the_model():
 
 def test_choices_are_not_pooled_across_scales_nor_selected_from():
     result = model("best-worst").fit(1.0, rng=np.random.default_rng(3))
-    with pytest.raises(ValueError, match="paired comparisons"):
-        pr.PrivateTopK.from_release(result.release, k=2)
+    for call in (
+        lambda: pr.PrivateTopK.from_release(result.release, k=2),
+        lambda: pr.PrivateTopK(survey("best"), 2, respondent="id", max_rows=6, design="public"),
+    ):
+        with pytest.raises(ValueError, match="needs orders of all items"):
+            call()
     both = [result, model("best", seed=2).fit(1.0, rng=np.random.default_rng(4))]
     with pytest.raises(ValueError, match="worths on one scale"):
         pr.pool(both, survey="different")
@@ -167,6 +171,50 @@ def test_orders_become_comparisons_of_public_pairs():
     assert net.params.to_numpy() == pytest.approx(whole.params.to_numpy(), abs=1e-9)
     with pytest.raises(ValueError, match="orders of all items"):
         pr.as_comparisons(survey("best"), respondent="id")
+
+
+def test_items_are_selected_from_orders():
+    orders = survey("order")
+    options = {"respondent": "id", "max_rows": 6, "design": "public"}
+    selection = pr.PrivateTopK(orders, 2, **options)
+    # the fraction of the pairs of all orders that an item wins
+    pairs = pr.as_comparisons(orders, respondent="id")
+    sides = [pairs[["item1", "outcome"]], pairs[["item2"]].assign(outcome=-pairs["outcome"])]
+    both = pd.concat([side.set_axis(["item", "outcome"], axis=1) for side in sides])
+    rates = 0.5 + 0.5 * both.groupby("item", observed=True)["outcome"].mean()
+    found = selection.fit(np.inf).to_frame()["win_rate"]
+    assert found[list(ITEMS)].to_numpy() == pytest.approx(rates[list(ITEMS)].to_numpy(), abs=1e-12)
+    # the worths and the selection have the same release
+    release = model("order").fit(1.0, rng=np.random.default_rng(1)).release
+    own = selection.fit(1.0, rng=np.random.default_rng(1))
+    assert (
+        own.release.parts["net wins"].values.tolist() == release.parts["net wins"].values.tolist()
+    )
+    assert pr.PrivateTopK.from_release(release, 2).selected == own.selected
+    named = pr.PrivateTopK.from_formula("order ~ 1", orders, 2, **options)
+    assert named.fit(np.inf).selected == selection.fit(np.inf).selected
+
+
+def test_one_order_of_three_items_needs_less_noise_than_three_pairs():
+    orders = survey("order").drop(columns="id")
+    pairs = pr.as_comparisons(survey("order").assign(id=range(360)), respondent="id")
+    whole = pr.PrivateTopK(orders, 2, respondent=None, design="public").fit(
+        1.0, noise="laplace", rng=np.random.default_rng(1)
+    )
+    apart = pr.PrivateTopK(pairs, 2, respondent="respondent", max_rows=3, design="public").fit(
+        1.0, noise="laplace", dependence="none", rng=np.random.default_rng(1)
+    )
+    assert whole.release.parts["net wins"].distribution.scale == 8.0
+    assert apart.release.parts["net wins"].distribution.scale == 12.0
+
+
+def test_the_pairs_of_an_order_are_dependent():
+    every = [list(order) for order in permutations("abc")] * 20
+    frame = pd.DataFrame(every, columns=["1", "2", "3"])
+    orders = pr.as_choices(frame, offered="own", places=["1", "2", "3"], items=list("abc"))
+    result = pr.PrivateTopK(orders, 1, respondent=None, design="public").fit(np.inf)
+    # at equal worths the variance is (s + 1) / 3 times that of independent pairs
+    assert result.effects == pytest.approx(np.full((3, 3), 4.0 / 3.0))
 
 
 def test_sets_of_two_are_paired_comparisons():
