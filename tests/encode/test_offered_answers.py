@@ -3,6 +3,7 @@
 import copy
 import pickle
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -362,12 +363,23 @@ def test_respondents_without_answers_remain_units():
     assert len(convert(SILENT, respondent=None, unanswered="public")) == len(answered)
 
 
+@pytest.mark.parametrize("unanswered", ["public", "private"])
 @pytest.mark.parametrize("form", ["plan", "long"])
-def test_other_forms_leave_out_the_same_tasks(form):
+def test_other_forms_leave_out_the_same_tasks(form, unanswered):
     frame = wide_of(SILENT) if form == "plan" else long_of(SILENT)
-    found = convert(frame, **FORMS[form][1], unanswered="public")
-    expected = convert(SILENT, unanswered="public")
+    found = convert(frame, **FORMS[form][1], unanswered=unanswered)
+    expected = convert(SILENT, unanswered=unanswered)
     assert facts(encode(found)) == facts(encode(expected))
+
+
+def test_under_private_silence_every_task_stays():
+    found = convert(SILENT, unanswered="private")
+    assert len(found) == len(TASKS)
+    encoded = encode(found)
+    assert encoded.design.offered == replace(encode(EXPECTED).design.offered, unanswered="private")
+    answered = SILENT.dropna(subset=["most", "least"])
+    assert encoded._totals[1:, :-1].tolist() == totals_by_hand(answered)
+    assert encoded._totals[:, -1].sum() == len(answered)
 
 
 def test_rows_of_a_plan_are_respondents():
