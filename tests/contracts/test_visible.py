@@ -83,17 +83,19 @@ def leaks(case, volume="quiet", *, turn=0, slow=False):
     takes turns, is compared by all that can be called as well.
     """
     first, *others = case.frames
-    looks = [(variant, stored) for variant in others]
+    looks = {stored: others}
     if case.first:
-        looks.append((others[turn % len(others)], partial(everything, slow=slow)))
+        looks[partial(everything, slow=slow)] = [others[turn % len(others)]]
     with pytest.MonkeyPatch.context() as patch:
         hold_still(patch, volume)
-        for variant, look in looks:
-            seen, other = view(case, first, look), view(case, variant, look)
-            if errors := [text for text in (seen.get(ERROR), other.get(ERROR)) if text]:
-                return {f"{variant}: error": errors}
-            if found := differences(seen, other):
-                return {f"{variant}: {where}": texts for where, texts in found.items()}
+        for look, variants in looks.items():
+            seen = view(case, first, look)
+            for variant in variants:
+                other = view(case, variant, look)
+                if errors := [text for text in (seen.get(ERROR), other.get(ERROR)) if text]:
+                    return {f"{variant}: error": errors}
+                if found := differences(seen, other):
+                    return {f"{variant}: {where}": texts for where, texts in found.items()}
     return {}
 
 
