@@ -11,9 +11,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from privrank.closeness import ClosenessTest
-from privrank.encode.encoded import EncodedSample
+from privrank.encode.choices import encode_tested, formula_tested
+from privrank.encode.encoded import EncodedChoices, EncodedSample
 from privrank.encode.groups import against_answers
-from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
+from privrank.encode.samples import encode_counts
 from privrank.hypotheses.nulls import (
     Null,
     NullModel,
@@ -24,17 +25,18 @@ from privrank.hypotheses.nulls import (
     wanted_draws,
 )
 from privrank.mechanisms import categories, ranknorms
+from privrank.mechanisms.choices import score_norm
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.declarations import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import asz18
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Sample, size_of
+from privrank.release.survey import Design, Sample, kind_of, size_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
-from privrank.results.testnotes import against_null
+from privrank.results.testnotes import OTHER_ANSWERS, against_null
 from privrank.uniformity import statistic_or_bit
 from privrank.util import checks
 
@@ -143,17 +145,17 @@ class IdentityTest:
         *,
         categories: object = None,
         items: object = None,
-        respondent: str | None = None,
+        respondent: str | None = checks.UNSTATED,
         max_rows: int = 1,
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
         null_nobs: int | None = None,
         null_noise: float | None = None,
     ) -> None:
-        if isinstance(data, EncodedSample):
+        if isinstance(data, EncodedSample | EncodedChoices):
             self._encoded = data
         else:
-            self._encoded = encode_data(
+            self._encoded = encode_tested(
                 data,
                 items=items,
                 categories=categories,
@@ -163,14 +165,21 @@ class IdentityTest:
                 missing=missing,
                 known=null_categories(null),
             )
-        self._null = read_null(null, self._encoded.sample, anywhere=self._encoded.missing == "half")
+        encoded = self._encoded
+        self._null = read_null(
+            null, encoded.sample, anywhere=getattr(encoded, "missing", None) == "half"
+        )
         # a null estimated from other answers makes this a two-sample test: fit() runs a
         # ClosenessTest
         self._two = None
         if null_nobs is not None:
-            self._two = ClosenessTest(
-                against_answers(self._encoded, self._null, null_nobs, null_noise), None
-            )
+            if isinstance(encoded, EncodedChoices):
+                raise ValueError(
+                    "null_nobs= and null_noise= must be left out for choices from offered sets. "
+                    "Their null worths must be known exactly."
+                )
+            answers = against_answers(encoded, self._null, null_nobs, null_noise)
+            self._two = ClosenessTest(answers, None)
         elif null_noise is not None:
             raise ValueError(
                 "null_noise is the noise in the counts behind null, so it needs their sum, "
@@ -208,7 +217,7 @@ class IdentityTest:
         0.266
         """
         about_null = {n: arguments.pop(n) for n in ("null_nobs", "null_noise") if n in arguments}
-        sample = sample_of_formula(formula, data, arguments, known=null_categories(null))
+        sample = formula_tested(formula, data, arguments, known=null_categories(null))
         return cls(sample, null, **about_null)
 
     @classmethod
@@ -251,7 +260,7 @@ class IdentityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return f"<IdentityTest of {sample.kind}: {size_of(sample)}>"
+        return f"<IdentityTest of {kind_of(sample)}: {size_of(sample)}>"
 
     def fit(
         self,
@@ -377,7 +386,8 @@ class IdentityTest:
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
-        completing = null.tabulated() if self._encoded.missing == "half" else null
+        half = getattr(self._encoded, "missing", None) == "half"
+        completing = null.tabulated() if half else null
         release = release_sample(
             self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
         )
@@ -420,13 +430,13 @@ class IdentityTest:
         True
         """
         check_release(release)
-        record = read_null(null, release.sample).to_record()
+        record = read_null(null, release.survey).to_record()
         return infer_identity(release, null=record, alpha=alpha, draws=draws)
 
 
 def identity_statistic(
     null: NullModel,
-    sample: Sample,
+    sample: Sample | Design,
     method: str,
     *,
     xi: float,
@@ -438,7 +448,7 @@ def identity_statistic(
     It depends on public numbers alone. Raises an error for methods that do not apply.
     """
     n = sample.nobs
-    checks.check_choice("method", method, _methods(null, sample), sample.kind)
+    checks.check_choice("method", method, _methods(null, sample), kind_of(sample))
     checks.check_tolerance(tolerance)
     if (tolerance is None) == (method == "sigmoid"):
         raise ValueError(
@@ -456,6 +466,8 @@ def identity_statistic(
             "alternative is for choices of two categories and method='auto' or method='binary'. "
             "Omit it in all other cases."
         )
+    if isinstance(sample, Design):
+        return score_norm(sample, null.worths)
     if tolerance is not None:
         checks.check_noisy(method, xi, "tv")
         return (
@@ -498,7 +510,9 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
     )
 
 
-def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
+def _methods(null: NullModel, sample: Sample | Design) -> tuple[str, ...]:
+    if isinstance(sample, Design):
+        return ("auto",) if null.worths and sample.offered else ()
     if sample.kind == "rankings":
         if null.center:
             pairs = len(sample.items) <= ranknorms.MAX_PAIRED
@@ -530,14 +544,16 @@ def infer_identity(
     check_release(release)
     model = NullModel.from_record(null)
     plan = release.plan
-    sample = release.sample
+    sample = release.survey
     xi = share_of_test(plan)
     settings = dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
     query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, but it is of another model.")
-    against = _H1[settings.get("alternative", "two-sided")]
+    against = OTHER_ANSWERS
+    if not model.worths:
+        against = _H1[settings.get("alternative", "two-sided")]
     if "alternative" not in settings and model.words.startswith("all "):
         against = "some are more likely than others."
     return read_test(

@@ -9,13 +9,15 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from privrank.encode.encoded import EncodedSample
-from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
+from privrank.encode.choices import encode_tested, formula_tested
+from privrank.encode.encoded import EncodedChoices, EncodedSample
+from privrank.encode.samples import encode_counts
 from privrank.hypotheses.nulls import Null, RandomBit, Statistic, null_for, uniform, wanted_draws
 from privrank.local import uniform as reported
 from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import distance_from_null, omnibus_of
+from privrank.mechanisms.choices import score_norm
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.declarations import Gaps, Ties, read_null
 from privrank.plans.samples import (
@@ -30,7 +32,7 @@ from privrank.plans.samples import (
 from privrank.published import bfz21
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Sample, Setting, size_of
+from privrank.release.survey import Design, Sample, Setting, kind_of, size_of
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import RankTestResult, read_test
 from privrank.results.testnotes import hypotheses_of_uniformity
@@ -142,15 +144,15 @@ class UniformityTest:
         *,
         items: object = None,
         categories: object = None,
-        respondent: str | None = None,
+        respondent: str | None = checks.UNSTATED,
         max_rows: int = 1,
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
     ) -> None:
-        if isinstance(rankings, EncodedSample):
+        if isinstance(rankings, EncodedSample | EncodedChoices):
             self._encoded = rankings
         else:
-            self._encoded = encode_data(
+            self._encoded = encode_tested(
                 rankings,
                 items=items,
                 categories=categories,
@@ -190,7 +192,7 @@ class UniformityTest:
         >>> round(test.fit(epsilon=np.inf, method="tv").pvalue, 3)
         0.266
         """
-        return cls(sample_of_formula(formula, data, arguments))
+        return cls(formula_tested(formula, data, arguments))
 
     @classmethod
     def from_counts(cls, counts: Mapping[str, int] | object, categories: object = None) -> Self:
@@ -219,7 +221,7 @@ class UniformityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return f"<UniformityTest of {sample.kind}: {size_of(sample)}>"
+        return f"<UniformityTest of {kind_of(sample)}: {size_of(sample)}>"
 
     def fit(
         self,
@@ -399,14 +401,14 @@ class UniformityTest:
 
 
 def uniformity_statistic(
-    method: str, sample: Sample, *, xi: float, alpha: float, tolerance: float | None
+    method: str, sample: Sample | Design, *, xi: float, alpha: float, tolerance: float | None
 ) -> tuple[Statistic | RandomBit, dict[str, float]]:
     """Return the statistic that a method releases, and its public constants.
 
     Arguments are the pure budget `xi`, the level of one-bit methods, and the distance at which a
     published guarantee is requested. Raises an error for methods that do not apply.
     """
-    checks.check_choice("method", method, _known(sample), sample.kind)
+    checks.check_choice("method", method, _known(sample), kind_of(sample))
     if method in _BITS:
         checks.check_noisy(method, xi, "laplace")
     if tolerance is not None and method not in ("truncated", "two-sample"):
@@ -428,11 +430,13 @@ def uniformity_statistic(
 
 
 def statistic_or_bit(
-    method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
+    method: str, sample: Sample | Design, xi: float, constants: Mapping[str, Setting]
 ) -> Statistic | RandomBit:
     """Return the statistic of a method at a pure budget `xi`."""
     n = sample.nobs
     m = len(sample.items)
+    if isinstance(sample, Design):
+        return score_norm(sample, (0.0,) * m)
     if method == "truncated":
         return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
     if method == "bucket":
@@ -457,7 +461,7 @@ def infer_uniformity(
     alpha = checks.check_alpha(alpha)
     if release.local:
         return reported.infer_reports(release, alpha=alpha, simulation=found)
-    sample = release.sample
+    sample = release.survey
     plan = release.plan
     # the same public numbers give the same statistic; another name belongs to another model
     xi = share_of_test(plan)
@@ -479,5 +483,7 @@ def infer_uniformity(
     )
 
 
-def _known(sample: Sample) -> tuple[str, ...]:
+def _known(sample: Sample | Design) -> tuple[str, ...]:
+    if isinstance(sample, Design):
+        return ("auto",) if sample.offered else ()
     return (*_CHOICES,) if sample.kind == "choices" else (*_RANKINGS, *_BITS)

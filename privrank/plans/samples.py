@@ -46,7 +46,7 @@ from privrank.release.names import (
     STATISTIC,
 )
 from privrank.release.release import Release
-from privrank.release.survey import QUIET, PartPlan, Plan, Sample, Setting
+from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import check_extra
 
@@ -61,7 +61,7 @@ _FINE = 2.0**-53
 
 def effect_beside(
     query: Statistic | RandomBit,
-    sample: Sample,
+    sample: Sample | Design,
     distance: Callable[[], Statistic],
     epsilon: float,
     effect_epsilon: float | None,
@@ -83,9 +83,10 @@ def effect_beside(
         )
     if not able:
         what = "rankings" if sample.kind == "rankings" else "one random bit"
+        what = "choices from offered sets" if isinstance(sample, Design) else what
         raise ValueError(
-            "effect_epsilon= is for tests of choices that release a statistic, but this one is "
-            f"of {what}. Leave it out."
+            "effect_epsilon= is for tests of shares that release a statistic, but this one is of "
+            f"{what}. Leave it out."
         )
     return distance(), effect_epsilon
 

@@ -143,6 +143,13 @@ def comparison_header(
     )
 
 
+def offered_lines(release: Release) -> tuple[tuple[str, str], ...]:
+    """Return the header lines about offered sets; none for other data."""
+    offered = getattr(release.survey, "offered", None)
+    known = ("Design:", "public (offered sets known)")
+    return () if offered is None else (("No. Tasks:", f"{offered.tasks:,}"), known)
+
+
 def noise_name(part: ReleasedPart, details: bool) -> str:
     """Return the noise distribution of a released part in words.
 
@@ -382,6 +389,8 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
 
 def sample_privacy(release: Release) -> list[str]:
     """Return the privacy notes of summaries of rankings or choices."""
+    if isinstance(release.survey, Design):
+        return privacy_notes(release) + said("protected choices", release.source != "none")
     sample = release.sample
     key = "protected sample"
     if sample.private_labels:
