@@ -25,7 +25,6 @@ from privrank.hypotheses.nulls import (
     wanted_draws,
 )
 from privrank.mechanisms import categories, ranknorms
-from privrank.mechanisms.choices import score_norm
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.declarations import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
@@ -35,7 +34,7 @@ from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, Sample, kind_of, size_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.ranktest import RankTestResult, read_test, tested_survey
 from privrank.results.testnotes import OTHER_ANSWERS, against_null
 from privrank.uniformity import statistic_or_bit
 from privrank.util import checks
@@ -59,22 +58,27 @@ class IdentityTest:
     Parameters
     ----------
     data : data frame, array of ranks, or Series
-        Rankings, see :class:`privrank.UniformityTest`; a Series contains choices.
+        Rankings, see :class:`privrank.UniformityTest`; a Series contains choices. Or choices from
+        publicly offered sets, from :func:`privrank.as_choices`.
     null : "uniform", Mallows, mapping, Series, DataFrame or sequence
         The distribution under H0. For choices: probabilities by category. For rankings: a
         :class:`privrank.Mallows` model of the same items, or for at most 6 items a DataFrame with
-        the item columns and a column ``probability``. It must not be estimated from `data`, and is
-        assumed to be exact unless `null_nobs` is given.
+        the item columns and a column ``probability``. For choices from sets: the worth of each
+        item, on the scale of :class:`privrank.PrivateBTL` for these answers. It must not be
+        estimated from `data`, and is assumed to be exact unless `null_nobs` is given.
     categories : sequence of str, optional
         The categories of choices; by default the keys of `null`, if it has keys, or the categories
         of a polars Enum.
     items : sequence of str, optional
-        The item columns of rankings; by default every column except `respondent`.
+        The item columns of rankings; by default every column except `respondent`. For choices from
+        sets, by default the items of the conversion.
     respondent : str, optional
         Column or pandas index level of a frame (not of a Series) that identifies the respondent of
-        each row. The test uses one row per respondent, drawn at random and in secret.
+        each row. The test uses one row per respondent, drawn at random and in secret. For choices
+        from sets the test uses all rows, and `respondent` must be stated; None means that each task
+        is a unit.
     max_rows : int, default 1
-        Public bound on the rows of a respondent.
+        Public bound on the rows (or tasks) of a respondent.
     ties, missing : str, default "refuse"
         See :class:`privrank.UniformityTest`.
     null_nobs : int, optional
@@ -100,6 +104,10 @@ class IdentityTest:
     or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
     on the answer); a null distribution that is known without error (if it was estimated, use
     `null_nobs`). For the consequences of violations, see :doc:`assumptions </assumptions>`.
+
+    **Choices from sets.** H0 is that answers have the probabilities that the null worths give to
+    them, and that all tasks are answered independently of each other; see
+    :class:`privrank.UniformityTest`. Camps reject.
 
     **Privacy.** A whole-number statistic of proved sensitivity with discrete Laplace noise; see
     :class:`privrank.UniformityTest`. The null and everything computed from it are public.
@@ -194,14 +202,15 @@ class IdentityTest:
         Parameters
         ----------
         formula : str
-            Rankings: ``"London + Paris + Milano ~ 1"``. Choices: ``"choice ~ 1"``.
+            Rankings: ``"London + Paris + Milano ~ 1"``. Choices: ``"choice ~ 1"``. Choices from
+            sets: the answers, such as ``"best + worst ~ 1"``.
         data : data frame
             Frame with these columns.
         null
             See the class.
         **arguments
             `respondent`, `max_rows`, `null_nobs`, `null_noise`; for rankings `ties` and `missing`;
-            for choices `categories`.
+            for choices `categories`; for choices from sets `items`.
 
         Returns
         -------
@@ -301,9 +310,9 @@ class IdentityTest:
             For rankings with a uniform null, see :class:`privrank.UniformityTest`; ``"borda"`` is
             available. For a Mallows null, ``"kernel"`` has power against another centre,
             ``"distance"`` against another dispersion, and ``"auto"`` or ``"omnibus"`` combines
-            both. With `null_nobs`: ``"auto"`` or, for choices, ``"tv"``, see
-            :class:`privrank.ClosenessTest`. The summary states the alternatives against which a
-            statistic has little power.
+            both. For choices from sets there is only ``"auto"``. With `null_nobs`: ``"auto"`` or,
+            for choices, ``"tv"``, see :class:`privrank.ClosenessTest`. The summary states the
+            alternatives against which a statistic has little power.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
@@ -430,7 +439,7 @@ class IdentityTest:
         True
         """
         check_release(release)
-        record = read_null(null, release.survey).to_record()
+        record = read_null(null, tested_survey(release)).to_record()
         return infer_identity(release, null=record, alpha=alpha, draws=draws)
 
 
@@ -466,8 +475,6 @@ def identity_statistic(
             "alternative is for choices of two categories and method='auto' or method='binary'. "
             "Omit it in all other cases."
         )
-    if isinstance(sample, Design):
-        return score_norm(sample, null.worths)
     if tolerance is not None:
         checks.check_noisy(method, xi, "tv")
         return (
@@ -482,8 +489,8 @@ def identity_statistic(
         return asz18.paninski(n, k)
     if null.center:
         return _of_mallows(method, n, null, xi)
-    if not p:
-        return statistic_or_bit(method, sample, xi, {})
+    if not p or isinstance(sample, Design):
+        return statistic_or_bit(method, sample, xi, {}, null.worths)
     # without noise a single observation that H0 rules out rejects H0; with noise the omnibus
     # statistic includes the number of such observations
     query = _of_counts(method, n, null, sample, xi)
@@ -512,7 +519,7 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
 
 def _methods(null: NullModel, sample: Sample | Design) -> tuple[str, ...]:
     if isinstance(sample, Design):
-        return ("auto",) if null.worths and sample.offered else ()
+        return ("auto",)
     if sample.kind == "rankings":
         if null.center:
             pairs = len(sample.items) <= ranknorms.MAX_PAIRED
@@ -544,7 +551,7 @@ def infer_identity(
     check_release(release)
     model = NullModel.from_record(null)
     plan = release.plan
-    sample = release.survey
+    sample = tested_survey(release)
     xi = share_of_test(plan)
     settings = dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)

@@ -34,7 +34,7 @@ from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, Sample, Setting, kind_of, size_of
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.ranktest import RankTestResult, read_test, tested_survey
 from privrank.results.testnotes import hypotheses_of_uniformity
 from privrank.util import checks
 
@@ -74,19 +74,21 @@ class UniformityTest:
     ----------
     rankings : data frame, ndarray of shape (n, m), or Series
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
-        A Series is a sample of choices; see also `from_formula` and `from_counts`.
+        A Series is a sample of choices; see also `from_formula` and `from_counts`. Or choices from
+        publicly offered sets, from :func:`privrank.as_choices`.
     items : sequence of str, optional
         The item columns; by default every column except `respondent`. For a Series, all
         categories. They are required, because the categories of a pandas categorical may be only
-        those that occur.
+        those that occur. For choices from sets, by default the items of the conversion.
     categories : sequence of str, optional
         The same as `items` for a Series; the name agrees with `from_formula` and `from_counts`.
     respondent : str, optional
         Column or pandas index level of a frame (not of a Series) that identifies the respondent of
         each row. The unit of privacy is then a respondent with all their rows. The test uses one
-        of these rows, drawn at random and in secret.
+        of these rows, drawn at random and in secret. For choices from sets the test uses all rows,
+        and `respondent` must be stated; None means that each task is a unit.
     max_rows : int, default 1
-        Public bound on the rows of a respondent.
+        Public bound on the rows (or tasks) of a respondent.
     ties : {"refuse", "complete"}
         Whether items may share a rank. With ``"complete"`` each fit draws the order of tied items
         from H0, in secret.
@@ -109,6 +111,13 @@ class UniformityTest:
     **Assumptions.** Independent respondents (if families or classes answer alike, name the family
     or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
     on the answer). For the consequences of violations, see :doc:`assumptions </assumptions>`.
+
+    **Choices from sets.** H0 is that all answers to a set are equally likely, and that all tasks
+    are answered independently of each other. The statistic compares the scores of the items, summed
+    over all tasks, with their mean and covariance under H0
+    (:func:`privrank.mechanisms.choices.score_norm`). Camps reject: if respondents have opposite
+    preferences, their own answers are dependent, so H0 is not true even if the worths are equal on
+    average. Which sets were offered is public.
 
     **Privacy.** Neighbours replace one unit; the number of units is public. The statistic of each
     method is a whole number with a proved bound on the change by one row. It has discrete Laplace
@@ -171,12 +180,14 @@ class UniformityTest:
         ----------
         formula : str
             Rankings: the item columns, ``"London + Paris + Milano ~ 1"``. Choices: one column of
-            categories, ``"choice ~ 1"``.
+            categories, ``"choice ~ 1"``. Choices from sets: the answers, ``"best + worst ~ 1"``,
+            ``"best ~ 1"``, ``"worst ~ 1"`` or ``"order ~ 1"``.
         data : data frame
             Frame with these columns.
         **arguments
             `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`,
-            required unless the column is a polars Enum or contains True and False.
+            required unless the column is a polars Enum or contains True and False; for choices from
+            sets `items`.
 
         Returns
         -------
@@ -258,8 +269,8 @@ class UniformityTest:
 
             For choices, ``"auto"`` or ``"omnibus"`` combines small deviations in many categories
             with large deviations in few. ``"tv"`` is the total variation distance, with a
-            confidence interval. The summary states the alternatives against which a statistic has
-            little power.
+            confidence interval. For choices from sets there is only ``"auto"``. The summary states
+            the alternatives against which a statistic has little power.
         alpha : float, default 0.05
             Significance level.
         tolerance : float, optional
@@ -430,13 +441,20 @@ def uniformity_statistic(
 
 
 def statistic_or_bit(
-    method: str, sample: Sample | Design, xi: float, constants: Mapping[str, Setting]
+    method: str,
+    sample: Sample | Design,
+    xi: float,
+    constants: Mapping[str, Setting],
+    worths: tuple[float, ...] = (),
 ) -> Statistic | RandomBit:
-    """Return the statistic of a method at a pure budget `xi`."""
+    """Return the statistic of a method at a pure budget `xi`.
+
+    For choices from sets `worths` are the worths under H0, equal ones by default.
+    """
     n = sample.nobs
     m = len(sample.items)
     if isinstance(sample, Design):
-        return score_norm(sample, (0.0,) * m)
+        return score_norm(sample, worths or (0.0,) * len(sample.items))
     if method == "truncated":
         return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
     if method == "bucket":
@@ -461,7 +479,7 @@ def infer_uniformity(
     alpha = checks.check_alpha(alpha)
     if release.local:
         return reported.infer_reports(release, alpha=alpha, simulation=found)
-    sample = release.survey
+    sample = tested_survey(release)
     plan = release.plan
     # the same public numbers give the same statistic; another name belongs to another model
     xi = share_of_test(plan)
@@ -485,5 +503,5 @@ def infer_uniformity(
 
 def _known(sample: Sample | Design) -> tuple[str, ...]:
     if isinstance(sample, Design):
-        return ("auto",) if sample.offered else ()
+        return ("auto",)
     return (*_CHOICES,) if sample.kind == "choices" else (*_RANKINGS, *_BITS)

@@ -477,8 +477,9 @@ class NullModel:
     def words(self) -> str:
         """The hypothesis in words."""
         if self.worths:
-            likely = "equally likely" if len(set(self.worths)) == 1 else "as likely as null implies"
-            return f"answers to an offered set are {likely}, and do not depend on other answers."
+            equal = len(set(self.worths)) == 1
+            answers = "are equally likely" if equal else "have the probabilities of the null worths"
+            return f"answers to an offered set {answers}, and do not depend on other answers."
         if self.center:
             return (
                 f"the rankings follow the Mallows model with phi = {math.exp(-self.theta):.4g} and "

@@ -40,7 +40,7 @@ from privrank.release.names import CEILING, LARGEST, NET
 from privrank.release.release import Release
 from privrank.release.survey import STEPS, Covariates, Design
 from privrank.util.arrays import FloatArray, IntArray, batches
-from privrank.util.solvers import quadratic
+from privrank.util.solvers import quadratic, spectrum
 
 _FINEST = 10
 """Weights of items are whole numbers of up to this many bits."""
@@ -107,7 +107,7 @@ def score_norm(design: Design, worths: Sequence[float]) -> Statistic:
     unit = 2.0 / design.step(NET, exact=False)
     mean = unit * linear.scores(pairs.count * score.mean(t)) + np.ravel(even_scores(design))
     covariance = unit**2 * linear.information(pairs.count * score.variance(t))
-    values, vectors = np.linalg.eigh(linear.filled(covariance))
+    values, vectors = spectrum(linear.filled(covariance))
     spread = np.sqrt(np.maximum(values, 2.0**-20 * values[-1]))
     root = linear.centred((vectors / spread) @ vectors.T)
     # the factor keeps powers of two, up to rounding errors, off the limit of an exponent

@@ -420,15 +420,11 @@ def largest_square(items: int, offered: Offered, weights: IntArray) -> int:
     """
     plans = {tuple(offered.sets[k] for k in version) for version in offered.versions if version}
     if sum(math.factorial(len(_shown(plan))) * sum(map(len, plan)) for plan in plans) <= _CUTS:
-        largest = max(
-            np.linalg.norm(
-                _vertices(offered.answer, plan) @ weights[:, _shown(plan)].T, axis=1
-            ).max()
-            for plan in plans
-        )
+        images = (_vertices(offered.answer, plan) @ weights[:, _shown(plan)].T for plan in plans)
+        largest = max(np.square(image, dtype=np.float64).sum(axis=1).max() for image in images)
     else:
-        largest = offered_sensitivity(items, offered).net_l2 * np.linalg.norm(weights, 2)
-    return math.ceil(float(f"{largest**2:.6g}") * (1.0 + 1e-5))
+        largest = offered_sensitivity(items, offered).square * np.linalg.norm(weights, 2) ** 2
+    return math.ceil(float(f"{largest:.6g}") * (1.0 + 1e-5))
 
 
 def _shown(plan: tuple[tuple[int, ...], ...]) -> list[int]:

@@ -15,7 +15,7 @@ from privrank.hypotheses.interval import corrected_distance, interval_from, zero
 from privrank.hypotheses.nulls import Null, NullModel, RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Release, ReleasedPart
-from privrank.release.survey import Design
+from privrank.release.survey import Design, Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import assumed, percent, said
@@ -439,6 +439,11 @@ class RankTestResult(Result):
             f"rejected at {self.alpha:g}": "yes" if self.reject else "no",
             "effect": self.effect,
         }
+
+
+def tested_survey(release: Release) -> Sample | Design:
+    """Return the public facts of the release of a test; refuse paired comparisons."""
+    return release.survey if getattr(release.survey, "offered", None) else release.sample
 
 
 def read_test(

@@ -319,3 +319,17 @@ def test_opposite_camps_reject():
         test = pr.UniformityTest(as_frame(shown, order, person), respondent="id", max_rows=8)
         found += fitted(test, np.inf).reject
     assert found > 8
+
+
+def test_other_methods_refuse_choices_from_sets():
+    frame = survey().assign(group=["a", "b"] * 60)
+    refused = pytest.raises(TypeError, match="PrivateBTL, UniformityTest or IdentityTest")
+    with refused:
+        pr.ClosenessTest(frame[:60], frame[60:], respondent="id", max_rows=2)
+    for formula in ("best ~ group", "best + worst ~ group"):
+        with refused:
+            pr.ClosenessTest.from_formula(formula, frame, levels=["a", "b"], **PERSON)
+    with refused:
+        pr.PrivateRankAggregation(frame, items=ITEMS, respondent="id", max_rows=2)
+    with refused:
+        pr.local.PairBits(ITEMS, 1.0).simulate(frame, generator())
