@@ -102,13 +102,13 @@ def are_many(n: int, m: int) -> bool:
 def wanted_draws(draws: int | None, sample: Sample | Design, *, uniform: bool = False) -> int:
     """Return the number of draws of a fit: the requested number, or the default by public sizes.
 
-    For norms of `uniform` rankings the table is full if there are many rankings. Answers to offered
-    sets count as rankings of the items of the largest set.
+    For norms of `uniform` rankings the table is full if there are many rankings. A draw of an
+    answer to an offered set takes as long as eight rankings of the items of the largest set.
     """
     if draws is not None:
         return check_count("draws", draws, low=19)
     if isinstance(sample, Design) and sample.offered is not None:
-        return usual_draws("rankings", sample.offered.tasks, len(sample.offered.sets[-1]))
+        return usual_draws("rankings", 8 * sample.offered.tasks, len(sample.offered.sets[-1]))
     n = sample.nobs
     m = len(sample.items)
     many = uniform and sample.kind == "rankings" and are_many(n, m)

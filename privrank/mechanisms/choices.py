@@ -114,6 +114,8 @@ def score_norm(design: Design, worths: Sequence[float]) -> Statistic:
     scale = 2.0 ** (20 - math.frexp(1.001 * np.abs(root).max())[1])
     weights = np.rint(scale * root).astype(np.int64)
     square = largest_square(m, offered, weights)
+    # every number of the null distribution follows from these facts
+    facts = repr((offered, worths))
     value = partial(
         _norm_steps,
         weights=weights,
@@ -128,7 +130,7 @@ def score_norm(design: Design, worths: Sequence[float]) -> Statistic:
         null=partial(
             null_of,
             "norm of scores",
-            (design.nobs, m, table_key([*repr((offered, worths)).encode()])),
+            (design.nobs, m, table_key([*facts.encode()])),
             value,
             partial(score.draw_totals, pairs=pairs, worths=v),
         ),

@@ -146,10 +146,13 @@ def plan_sample(
     samples of one row per unit then differ in the replaced unit's row only, and in the order of the
     units. Statistics do not depend on this order. A bit that depends on it receives the rows in an
     order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over the coins,
-    holds for the respondent. The order of the items is drawn independently of the data. A statistic
-    is a whole number that one replaced row moves by at most its `sensitivity`.
-    Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
-    (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
+    holds for the respondent. Choices from offered sets enter with all tasks of a respondent, and
+    the sensitivity of their statistic is for all of them, so no row is drawn
+    (:func:`privrank.mechanisms.choices.score_norm`). The order of the items is drawn independently
+    of the data. A statistic is a whole number that one replaced row moves by at most its
+    `sensitivity`. Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta),
+    makes it (epsilon, delta)-private
+    (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
     :func:`privrank.privacy.accounting.pure_epsilon`). A random bit carries its own proof.
     Observations that are impossible under the null are counted separately only at infinite epsilon,
     where nothing is protected. An effect is a second such statistic of the same rows with
