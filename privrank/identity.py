@@ -186,8 +186,9 @@ class IdentityTest:
                     "null_nobs= and null_noise= must be left out for choices from offered sets. "
                     "Their null worths must be known exactly."
                 )
-            answers = against_answers(encoded, self._null, null_nobs, null_noise)
-            self._two = ClosenessTest(answers, None)
+            self._two = ClosenessTest(
+                against_answers(encoded, self._null, null_nobs, null_noise), None
+            )
         elif null_noise is not None:
             raise ValueError(
                 "null_noise is the noise in the counts behind null, so it needs their sum, "
@@ -395,8 +396,7 @@ class IdentityTest:
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
-        half = getattr(self._encoded, "missing", None) == "half"
-        completing = null.tabulated() if half else null
+        completing = null.tabulated() if getattr(self._encoded, "missing", "") == "half" else null
         release = release_sample(
             self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
         )
@@ -558,9 +558,7 @@ def infer_identity(
     query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, but it is of another model.")
-    against = OTHER_ANSWERS
-    if not model.worths:
-        against = _H1[settings.get("alternative", "two-sided")]
+    against = OTHER_ANSWERS if model.worths else _H1[settings.get("alternative", "two-sided")]
     if "alternative" not in settings and model.words.startswith("all "):
         against = "some are more likely than others."
     return read_test(

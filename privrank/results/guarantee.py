@@ -146,8 +146,9 @@ def comparison_header(
 def offered_lines(release: Release) -> tuple[tuple[str, str], ...]:
     """Return the header lines about offered sets; none for other data."""
     offered = getattr(release.survey, "offered", None)
-    known = ("Design:", "public (offered sets known)")
-    return () if offered is None else (("No. Tasks:", f"{offered.tasks:,}"), known)
+    if offered is None:
+        return ()
+    return ("No. Tasks:", f"{offered.tasks:,}"), ("Design:", "public (offered sets known)")
 
 
 def noise_name(part: ReleasedPart, details: bool) -> str:
