@@ -11,9 +11,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from privrank.closeness import ClosenessTest
-from privrank.encode.encoded import EncodedSample
+from privrank.encode.choices import encode_tested, formula_tested
+from privrank.encode.encoded import EncodedChoices, EncodedSample
 from privrank.encode.groups import against_answers
-from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
+from privrank.encode.samples import encode_counts
 from privrank.hypotheses.nulls import (
     Null,
     NullModel,
@@ -30,11 +31,11 @@ from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_samp
 from privrank.published import asz18
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Sample, size_of
+from privrank.release.survey import Design, Sample, kind_of, size_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult, read_test
-from privrank.results.testnotes import against_null
+from privrank.results.ranktest import RankTestResult, read_test, tested_survey
+from privrank.results.testnotes import OTHER_ANSWERS, against_null
 from privrank.uniformity import statistic_or_bit
 from privrank.util import checks
 
@@ -57,22 +58,27 @@ class IdentityTest:
     Parameters
     ----------
     data : data frame, array of ranks, or Series
-        Rankings, see :class:`privrank.UniformityTest`; a Series contains choices.
+        Rankings, see :class:`privrank.UniformityTest`; a Series contains choices. Or choices from
+        publicly offered sets, from :func:`privrank.as_choices`.
     null : "uniform", Mallows, mapping, Series, DataFrame or sequence
         The distribution under H0. For choices: probabilities by category. For rankings: a
         :class:`privrank.Mallows` model of the same items, or for at most 6 items a DataFrame with
-        the item columns and a column ``probability``. It must not be estimated from `data`, and is
-        assumed to be exact unless `null_nobs` is given.
+        the item columns and a column ``probability``. For choices from sets: the worth of each
+        item, on the scale of :class:`privrank.PrivateBTL` for these answers. It must not be
+        estimated from `data`, and is assumed to be exact unless `null_nobs` is given.
     categories : sequence of str, optional
         The categories of choices; by default the keys of `null`, if it has keys, or the categories
         of a polars Enum.
     items : sequence of str, optional
-        The item columns of rankings; by default every column except `respondent`.
+        The item columns of rankings; by default every column except `respondent`. For choices from
+        sets, by default the items of the conversion.
     respondent : str, optional
         Column or pandas index level of a frame (not of a Series) that identifies the respondent of
-        each row. The test uses one row per respondent, drawn at random and in secret.
+        each row. The test uses one row per respondent, drawn at random and in secret. For choices
+        from sets the test uses all rows, and `respondent` must be stated; None means that each task
+        is a unit.
     max_rows : int, default 1
-        Public bound on the rows of a respondent.
+        Public bound on the rows (or tasks) of a respondent.
     ties, missing : str, default "refuse"
         See :class:`privrank.UniformityTest`.
     null_nobs : int, optional
@@ -98,6 +104,10 @@ class IdentityTest:
     or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
     on the answer); a null distribution that is known without error (if it was estimated, use
     `null_nobs`). For the consequences of violations, see :doc:`assumptions </assumptions>`.
+
+    **Choices from sets.** H0 is that answers have the probabilities that the null worths give to
+    them, and that all tasks are answered independently of each other; see
+    :class:`privrank.UniformityTest`. Camps reject.
 
     **Privacy.** A whole-number statistic of proved sensitivity with discrete Laplace noise; see
     :class:`privrank.UniformityTest`. The null and everything computed from it are public.
@@ -143,17 +153,17 @@ class IdentityTest:
         *,
         categories: object = None,
         items: object = None,
-        respondent: str | None = None,
+        respondent: str | None = checks.UNSTATED,
         max_rows: int = 1,
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
         null_nobs: int | None = None,
         null_noise: float | None = None,
     ) -> None:
-        if isinstance(data, EncodedSample):
+        if isinstance(data, EncodedSample | EncodedChoices):
             self._encoded = data
         else:
-            self._encoded = encode_data(
+            self._encoded = encode_tested(
                 data,
                 items=items,
                 categories=categories,
@@ -163,13 +173,21 @@ class IdentityTest:
                 missing=missing,
                 known=null_categories(null),
             )
-        self._null = read_null(null, self._encoded.sample, anywhere=self._encoded.missing == "half")
+        encoded = self._encoded
+        self._null = read_null(
+            null, encoded.sample, anywhere=getattr(encoded, "missing", None) == "half"
+        )
         # a null estimated from other answers makes this a two-sample test: fit() runs a
         # ClosenessTest
         self._two = None
         if null_nobs is not None:
+            if isinstance(encoded, EncodedChoices):
+                raise ValueError(
+                    "null_nobs= and null_noise= must be left out for choices from offered sets. "
+                    "Their null worths must be known exactly."
+                )
             self._two = ClosenessTest(
-                against_answers(self._encoded, self._null, null_nobs, null_noise), None
+                against_answers(encoded, self._null, null_nobs, null_noise), None
             )
         elif null_noise is not None:
             raise ValueError(
@@ -185,14 +203,15 @@ class IdentityTest:
         Parameters
         ----------
         formula : str
-            Rankings: ``"London + Paris + Milano ~ 1"``. Choices: ``"choice ~ 1"``.
+            Rankings: ``"London + Paris + Milano ~ 1"``. Choices: ``"choice ~ 1"``. Choices from
+            sets: the answers, such as ``"best + worst ~ 1"``.
         data : data frame
             Frame with these columns.
         null
             See the class.
         **arguments
             `respondent`, `max_rows`, `null_nobs`, `null_noise`; for rankings `ties` and `missing`;
-            for choices `categories`.
+            for choices `categories`; for choices from sets `items`.
 
         Returns
         -------
@@ -208,7 +227,7 @@ class IdentityTest:
         0.266
         """
         about_null = {n: arguments.pop(n) for n in ("null_nobs", "null_noise") if n in arguments}
-        sample = sample_of_formula(formula, data, arguments, known=null_categories(null))
+        sample = formula_tested(formula, data, arguments, known=null_categories(null))
         return cls(sample, null, **about_null)
 
     @classmethod
@@ -251,7 +270,7 @@ class IdentityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return f"<IdentityTest of {sample.kind}: {size_of(sample)}>"
+        return f"<IdentityTest of {kind_of(sample)}: {size_of(sample)}>"
 
     def fit(
         self,
@@ -292,9 +311,9 @@ class IdentityTest:
             For rankings with a uniform null, see :class:`privrank.UniformityTest`; ``"borda"`` is
             available. For a Mallows null, ``"kernel"`` has power against another centre,
             ``"distance"`` against another dispersion, and ``"auto"`` or ``"omnibus"`` combines
-            both. With `null_nobs`: ``"auto"`` or, for choices, ``"tv"``, see
-            :class:`privrank.ClosenessTest`. The summary states the alternatives against which a
-            statistic has little power.
+            both. For choices from sets there is only ``"auto"``. With `null_nobs`: ``"auto"`` or,
+            for choices, ``"tv"``, see :class:`privrank.ClosenessTest`. The summary states the
+            alternatives against which a statistic has little power.
         alpha : float, default 0.05
             Significance level.
         alternative : {"two-sided", "larger", "smaller"}
@@ -377,7 +396,7 @@ class IdentityTest:
         effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
-        completing = null.tabulated() if self._encoded.missing == "half" else null
+        completing = null.tabulated() if getattr(self._encoded, "missing", "") == "half" else null
         release = release_sample(
             self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
         )
@@ -420,13 +439,13 @@ class IdentityTest:
         True
         """
         check_release(release)
-        record = read_null(null, release.sample).to_record()
+        record = read_null(null, tested_survey(release)).to_record()
         return infer_identity(release, null=record, alpha=alpha, draws=draws)
 
 
 def identity_statistic(
     null: NullModel,
-    sample: Sample,
+    sample: Sample | Design,
     method: str,
     *,
     xi: float,
@@ -438,7 +457,7 @@ def identity_statistic(
     It depends on public numbers alone. Raises an error for methods that do not apply.
     """
     n = sample.nobs
-    checks.check_choice("method", method, _methods(null, sample), sample.kind)
+    checks.check_choice("method", method, _methods(null, sample), kind_of(sample))
     checks.check_tolerance(tolerance)
     if (tolerance is None) == (method == "sigmoid"):
         raise ValueError(
@@ -470,8 +489,8 @@ def identity_statistic(
         return asz18.paninski(n, k)
     if null.center:
         return _of_mallows(method, n, null, xi)
-    if not p:
-        return statistic_or_bit(method, sample, xi, {})
+    if not p or isinstance(sample, Design):
+        return statistic_or_bit(method, sample, xi, {}, null.worths)
     # without noise a single observation that H0 rules out rejects H0; with noise the omnibus
     # statistic includes the number of such observations
     query = _of_counts(method, n, null, sample, xi)
@@ -498,7 +517,9 @@ def _of_counts(method: str, n: int, null: NullModel, sample: Sample, xi: float) 
     )
 
 
-def _methods(null: NullModel, sample: Sample) -> tuple[str, ...]:
+def _methods(null: NullModel, sample: Sample | Design) -> tuple[str, ...]:
+    if isinstance(sample, Design):
+        return ("auto",)
     if sample.kind == "rankings":
         if null.center:
             pairs = len(sample.items) <= ranknorms.MAX_PAIRED
@@ -530,14 +551,14 @@ def infer_identity(
     check_release(release)
     model = NullModel.from_record(null)
     plan = release.plan
-    sample = release.sample
+    sample = tested_survey(release)
     xi = share_of_test(plan)
     settings = dict[str, Any](plan.settings)
     known = plan.method in _methods(model, sample)
     query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, but it is of another model.")
-    against = _H1[settings.get("alternative", "two-sided")]
+    against = OTHER_ANSWERS if model.worths else _H1[settings.get("alternative", "two-sided")]
     if "alternative" not in settings and model.words.startswith("all "):
         against = "some are more likely than others."
     return read_test(

@@ -9,13 +9,15 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from privrank.encode.encoded import EncodedSample
-from privrank.encode.samples import encode_counts, encode_data, sample_of_formula
+from privrank.encode.choices import encode_tested, formula_tested
+from privrank.encode.encoded import EncodedChoices, EncodedSample
+from privrank.encode.samples import encode_counts
 from privrank.hypotheses.nulls import Null, RandomBit, Statistic, null_for, uniform, wanted_draws
 from privrank.local import uniform as reported
 from privrank.local.tally import Tally
 from privrank.mechanisms import ranknorms
 from privrank.mechanisms.categories import distance_from_null, omnibus_of
+from privrank.mechanisms.choices import score_norm
 from privrank.mechanisms.samples import release_sample
 from privrank.plans.declarations import Gaps, Ties, read_null
 from privrank.plans.samples import (
@@ -30,9 +32,9 @@ from privrank.plans.samples import (
 from privrank.published import bfz21
 from privrank.release.names import EFFECT
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Sample, Setting, size_of
+from privrank.release.survey import Design, Sample, Setting, kind_of, size_of
 from privrank.results.ledger import Budget
-from privrank.results.ranktest import RankTestResult, read_test
+from privrank.results.ranktest import RankTestResult, read_test, tested_survey
 from privrank.results.testnotes import hypotheses_of_uniformity
 from privrank.util import checks
 
@@ -72,19 +74,21 @@ class UniformityTest:
     ----------
     rankings : data frame, ndarray of shape (n, m), or Series
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
-        A Series is a sample of choices; see also `from_formula` and `from_counts`.
+        A Series is a sample of choices; see also `from_formula` and `from_counts`. Or choices from
+        publicly offered sets, from :func:`privrank.as_choices`.
     items : sequence of str, optional
         The item columns; by default every column except `respondent`. For a Series, all
         categories. They are required, because the categories of a pandas categorical may be only
-        those that occur.
+        those that occur. For choices from sets, by default the items of the conversion.
     categories : sequence of str, optional
         The same as `items` for a Series; the name agrees with `from_formula` and `from_counts`.
     respondent : str, optional
         Column or pandas index level of a frame (not of a Series) that identifies the respondent of
         each row. The unit of privacy is then a respondent with all their rows. The test uses one
-        of these rows, drawn at random and in secret.
+        of these rows, drawn at random and in secret. For choices from sets the test uses all rows,
+        and `respondent` must be stated; None means that each task is a unit.
     max_rows : int, default 1
-        Public bound on the rows of a respondent.
+        Public bound on the rows (or tasks) of a respondent.
     ties : {"refuse", "complete"}
         Whether items may share a rank. With ``"complete"`` each fit draws the order of tied items
         from H0, in secret.
@@ -107,6 +111,13 @@ class UniformityTest:
     **Assumptions.** Independent respondents (if families or classes answer alike, name the family
     or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
     on the answer). For the consequences of violations, see :doc:`assumptions </assumptions>`.
+
+    **Choices from sets.** H0 is that all answers to a set are equally likely, and that all tasks
+    are answered independently of each other. The statistic compares the scores of the items, summed
+    over all tasks, with their mean and covariance under H0
+    (:func:`privrank.mechanisms.choices.score_norm`). Camps reject: if respondents have opposite
+    preferences, their own answers are dependent, so H0 is not true even if the worths are equal on
+    average. Which sets were offered is public.
 
     **Privacy.** Neighbours replace one unit; the number of units is public. The statistic of each
     method is a whole number with a proved bound on the change by one row. It has discrete Laplace
@@ -142,15 +153,15 @@ class UniformityTest:
         *,
         items: object = None,
         categories: object = None,
-        respondent: str | None = None,
+        respondent: str | None = checks.UNSTATED,
         max_rows: int = 1,
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
     ) -> None:
-        if isinstance(rankings, EncodedSample):
+        if isinstance(rankings, EncodedSample | EncodedChoices):
             self._encoded = rankings
         else:
-            self._encoded = encode_data(
+            self._encoded = encode_tested(
                 rankings,
                 items=items,
                 categories=categories,
@@ -169,12 +180,14 @@ class UniformityTest:
         ----------
         formula : str
             Rankings: the item columns, ``"London + Paris + Milano ~ 1"``. Choices: one column of
-            categories, ``"choice ~ 1"``.
+            categories, ``"choice ~ 1"``. Choices from sets: the answers, ``"best + worst ~ 1"``,
+            ``"best ~ 1"``, ``"worst ~ 1"`` or ``"order ~ 1"``.
         data : data frame
             Frame with these columns.
         **arguments
             `respondent`, `max_rows`; for rankings `ties` and `missing`; for choices `categories`,
-            required unless the column is a polars Enum or contains True and False.
+            required unless the column is a polars Enum or contains True and False; for choices from
+            sets `items`.
 
         Returns
         -------
@@ -190,7 +203,7 @@ class UniformityTest:
         >>> round(test.fit(epsilon=np.inf, method="tv").pvalue, 3)
         0.266
         """
-        return cls(sample_of_formula(formula, data, arguments))
+        return cls(formula_tested(formula, data, arguments))
 
     @classmethod
     def from_counts(cls, counts: Mapping[str, int] | object, categories: object = None) -> Self:
@@ -219,7 +232,7 @@ class UniformityTest:
     def __repr__(self) -> str:
         """Show the shape only."""
         sample = self._encoded.sample
-        return f"<UniformityTest of {sample.kind}: {size_of(sample)}>"
+        return f"<UniformityTest of {kind_of(sample)}: {size_of(sample)}>"
 
     def fit(
         self,
@@ -256,8 +269,8 @@ class UniformityTest:
 
             For choices, ``"auto"`` or ``"omnibus"`` combines small deviations in many categories
             with large deviations in few. ``"tv"`` is the total variation distance, with a
-            confidence interval. The summary states the alternatives against which a statistic has
-            little power.
+            confidence interval. For choices from sets there is only ``"auto"``. The summary states
+            the alternatives against which a statistic has little power.
         alpha : float, default 0.05
             Significance level.
         tolerance : float, optional
@@ -399,14 +412,14 @@ class UniformityTest:
 
 
 def uniformity_statistic(
-    method: str, sample: Sample, *, xi: float, alpha: float, tolerance: float | None
+    method: str, sample: Sample | Design, *, xi: float, alpha: float, tolerance: float | None
 ) -> tuple[Statistic | RandomBit, dict[str, float]]:
     """Return the statistic that a method releases, and its public constants.
 
     Arguments are the pure budget `xi`, the level of one-bit methods, and the distance at which a
     published guarantee is requested. Raises an error for methods that do not apply.
     """
-    checks.check_choice("method", method, _known(sample), sample.kind)
+    checks.check_choice("method", method, _known(sample), kind_of(sample))
     if method in _BITS:
         checks.check_noisy(method, xi, "laplace")
     if tolerance is not None and method not in ("truncated", "two-sample"):
@@ -428,11 +441,20 @@ def uniformity_statistic(
 
 
 def statistic_or_bit(
-    method: str, sample: Sample, xi: float, constants: Mapping[str, Setting]
+    method: str,
+    sample: Sample | Design,
+    xi: float,
+    constants: Mapping[str, Setting],
+    worths: tuple[float, ...] = (),
 ) -> Statistic | RandomBit:
-    """Return the statistic of a method at a pure budget `xi`."""
+    """Return the statistic of a method at a pure budget `xi`.
+
+    For choices from sets `worths` are the worths under H0, equal ones by default.
+    """
     n = sample.nobs
     m = len(sample.items)
+    if isinstance(sample, Design):
+        return score_norm(sample, worths or (0.0,) * len(sample.items))
     if method == "truncated":
         return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
     if method == "bucket":
@@ -457,7 +479,7 @@ def infer_uniformity(
     alpha = checks.check_alpha(alpha)
     if release.local:
         return reported.infer_reports(release, alpha=alpha, simulation=found)
-    sample = release.sample
+    sample = tested_survey(release)
     plan = release.plan
     # the same public numbers give the same statistic; another name belongs to another model
     xi = share_of_test(plan)
@@ -479,5 +501,7 @@ def infer_uniformity(
     )
 
 
-def _known(sample: Sample) -> tuple[str, ...]:
+def _known(sample: Sample | Design) -> tuple[str, ...]:
+    if isinstance(sample, Design):
+        return ("auto",)
     return (*_CHOICES,) if sample.kind == "choices" else (*_RANKINGS, *_BITS)

@@ -337,7 +337,12 @@ def uniformities():
     gaps, torn = surveys.partial_rankings(), surveys.ranking_respondents(partial=True)
     effect = [{"method": "omnibus", **FEW_DRAWS, "effect_epsilon": 0.5}]
     pair = {"categories": CATEGORIES[:2]}
+    sets, asked = surveys.offered(), {"formula": "best + worst ~ 1"}
+    orders, tasks = surveys.offered(people=False, places=True), {"respondent": None}
     return [
+        *fits("uniform choices from sets", test, sets, person, [FEW_DRAWS]),
+        *fits("uniform choices from sets by formula", test, sets, person, [FEW_DRAWS], **asked),
+        *fits("uniform orders of sets", test, orders, tasks, [FEW_DRAWS]),
         *fits("completed rankings", test, gaps, row | COMPLETE, by_rank[:1]),
         *fits("completed lists", test, surveys.leading_lists(), row | LISTS, by_rank[:1]),
         *fits("completed rankings of people", test, torn, row | person | COMPLETE, by_rank[:1]),
@@ -386,8 +391,10 @@ def identities():
     beside = by("omnibus", effect_epsilon=0.5)
     listing = {"items": ITEMS, "null": orders}
     noisy = {"null_nobs": 40, "null_noise": 1.0}
+    worths = {"null": dict(zip(ITEMS, (0.4, 0.2, -0.1, -0.5), strict=True))}
     before, two = {"null_nobs": 40}, [{"method": "auto"}, {"method": "tv", "effect_epsilon": 0.5}]
     return [
+        *fits("null worths", test, surveys.offered(), person | worths, by("auto")),
         *fits("Mallows null, completed", test, gaps, given | COMPLETE, null[:1]),
         *fits("Mallows null, lists", test, surveys.leading_lists(), given | LISTS, null[:1]),
         *fits("Mallows null, people, completed", test, torn, given | person | COMPLETE, null[:1]),

@@ -51,7 +51,7 @@ import numpy as np
 from privrank.bradley_terry.fit import LOGIT_MEAN_CURVATURE, ScoreFunction
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.offered import Answer, offered_edges
-from privrank.release.survey import Design
+from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, immutable, own_arrays, readonly
 
 _LARGEST = 700.0
@@ -155,6 +155,31 @@ class ChoiceScore(ScoreFunction):
             values = values - (probabilities * values).sum(axis=-1, keepdims=True)
             total += (probabilities * values**3).sum(axis=-1) @ count[group[:, 0]]
         return total
+
+    def draw_totals(
+        self, rng: np.random.Generator, pairs: PairCounts, worths: FloatArray
+    ) -> IntArray:
+        """Return the totals T of independent answers to all tasks by given worths.
+
+        The edges are `pairs`. For orders every task is drawn, by the exponential arrival times of
+        its items, whose logarithms have Gumbel distributions. For other answers the numbers of all
+        answers to a set are drawn.
+        """
+        totals = np.zeros(len(worths))
+        for group in self.groups:
+            size = _size(group)
+            # the first s - 1 edges of a set are those of its first item
+            shown = np.column_stack((pairs.first[group[:, 0]], pairs.second[group[:, : size - 1]]))
+            tasks = pairs.count[group[:, 0]].astype(np.int64)
+            if self.answer == "order":
+                shown = np.repeat(shown, tasks, axis=0)
+                arrivals = worths[shown] + rng.gumbel(size=shown.shape)
+                scores = 2.0 * arrivals.argsort(axis=1).argsort(axis=1) - (size - 1)
+            else:
+                t = worths[pairs.first[group]] - worths[pairs.second[group]]
+                scores = rng.multinomial(tasks, self._probabilities(t)) @ self._scores(size)
+            totals += np.bincount(shown.ravel(), scores.ravel(), len(worths))
+        return totals.astype(np.int64)
 
     @property
     def estimator(self) -> str:

@@ -196,6 +196,7 @@ def as_choices(
     --------
     privrank.as_comparisons : Convert paired comparisons.
     privrank.as_rankings : Convert rankings of all items.
+    privrank.UniformityTest : Test whether all answers to a set are equally likely.
 
     Notes
     -----

@@ -36,12 +36,14 @@ from privrank.encode.comparisons import (
 )
 from privrank.encode.encoded import (
     EncodedChoices,
+    EncodedSample,
     open_rows,
     refuse_unused,
     sum_by,
     units_of,
 )
 from privrank.encode.rankingforms import Names, item_codes
+from privrank.encode.samples import encode_data, sample_of_formula
 from privrank.privacy.offered import Answer, Offered, position_scores
 from privrank.release.survey import Covariates, Design, PairCounts
 from privrank.util.arrays import BoolArray, IntArray
@@ -84,6 +86,8 @@ _MESSAGES = {
     f"privrank.as_choices(frame, offered=...).",
     "halves": "choices must have both answers of a task or none, and at least one task has one. "
     "Keep the answers of privrank.as_choices(frame, unanswered='private', ...) as they are.",
+    "tested": "choices with tasks that may be unanswered must be given to PrivateBTL, whose result "
+    "has a test that all worths are equal. Tests of answers need all tasks answered.",
     "silent": "choices with tasks that may be unanswered must name the best and the worst item, "
     "and the model must not have covariates. Fit each group by itself, or use "
     "unanswered='public' if it was fixed beforehand which tasks stay unanswered.",
@@ -94,12 +98,14 @@ _MESSAGES = {
     "items or answers of choices. Name columns that describe respondents.",
     "first": "formula must not use 'first' for choices from sets, in which no item is named first. "
     "Leave 'first' out.",
-    "comparisons only": "{} must be left out for choices from offered sets. Use such arguments "
-    "for paired comparisons only.",
+    "other data": "{} must be left out for choices from offered sets. Use such arguments for other "
+    "data only.",
     "private": "design must be 'public' for choices from offered sets, because which sets were "
     "offered is public and was fixed before any answer. State design='public'.",
     "arguments": f"from_formula takes only formula, data and the arguments "
     f"{', '.join(sorted(_ARGUMENTS))} for choices from offered sets.",
+    "right side": "formula must have '~ 1' on its right in a test. To compare groups, use "
+    "PrivateBTL.from_formula.",
     "left side": "formula must name the answers of the choices on its left, here '{} ~ ...', got "
     "{!r}.",
 }
@@ -139,12 +145,12 @@ def is_choices(frame: object) -> bool:
 
 
 def check_only_choices(usual: Mapping[str, bool], design: object) -> None:
-    """Refuse arguments that are for comparisons only, and a private design.
+    """Refuse arguments that are for other data only, and a private design.
 
     `usual` states by argument whether it has its default.
     """
     changed = ", ".join(f"{name}=" for name, unchanged in usual.items() if not unchanged)
-    refuse(_MESSAGES, {"comparisons only": changed, "private": design != "public"}, changed)
+    refuse(_MESSAGES, {"other data": changed, "private": design != "public"}, changed)
 
 
 def choice_columns(present: Sequence[str]) -> tuple[str, list[str], list[str]]:
@@ -202,6 +208,7 @@ def encode_tasks(
     respondent: str | None,
     max_rows: object,
     predictor: Predictor | None = None,
+    tested: bool = False,
 ) -> EncodedChoices:
     """Validate and count a choices frame.
 
@@ -217,6 +224,8 @@ def encode_tasks(
         Largest number of tasks of a respondent.
     predictor : Predictor, optional
         Covariates of respondents, which are public.
+    tested : bool
+        Whether the data are for a test, for which all tasks must be answered.
 
     Returns
     -------
@@ -242,6 +251,7 @@ def encode_tasks(
         {
             "not public": own is not None,
             "first": predictor is not None and predictor.covariates.ordered,
+            "tested": silent and tested,
             "silent": silent and (predictor is not None or answer_of(answers) != "best-worst"),
         },
         own,
@@ -303,11 +313,13 @@ def _totals(
     return np.column_stack((totals, sum_by(unit, given[:, 0].astype(np.int64), shape[0])))
 
 
-def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> EncodedChoices:
+def formula_choices(
+    formula: str, data: object, arguments: dict[str, Any], *, tested: bool = False
+) -> EncodedChoices:
     """Encode the choices that a formula names, such as ``"best + worst ~ region"``.
 
     The left side names the answers, ``order`` for places. `arguments` are the other arguments as
-    passed by the user.
+    passed by the user. Data that are `tested` have no covariates.
     """
     parsed = parse(formula)
     _, view = open_rows(data, arguments.get("respondent"), "choices")
@@ -319,6 +331,7 @@ def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> En
             "private": arguments.get("design") != "public",
             "arguments": not arguments.keys() <= _ARGUMENTS,
             "left side": " + ".join(parsed.left) != left,
+            "right side": tested and (parsed.right or not parsed.intercept),
         },
         left,
         formula,
@@ -330,7 +343,50 @@ def formula_choices(formula: str, data: object, arguments: dict[str, Any]) -> En
         respondent=arguments.get("respondent", UNSTATED),
         max_rows=arguments.get("max_rows", 1),
         predictor=predictor,
+        tested=tested,
     )
+
+
+def encode_tested(
+    data: object,
+    *,
+    respondent: str | None,
+    max_rows: object,
+    items: object,
+    categories: object,
+    ties: object,
+    missing: object,
+    known: object = None,
+) -> EncodedSample | EncodedChoices:
+    """Validate the data of a test: a choices frame, or the data of :func:`encode_data`.
+
+    The unit of privacy must be stated for choices from offered sets.
+    """
+    if is_choices(data):
+        usual = {"categories": categories, "ties": ties != "refuse", "missing": missing != "refuse"}
+        check_only_choices({name: not value for name, value in usual.items()}, "public")
+        return encode_tasks(
+            data, items=items, respondent=respondent, max_rows=max_rows, tested=True
+        )
+    return encode_data(
+        data,
+        items=items,
+        categories=categories,
+        respondent=None if respondent is UNSTATED else respondent,
+        max_rows=max_rows,
+        ties=ties,
+        missing=missing,
+        known=known,
+    )
+
+
+def formula_tested(
+    formula: str, data: object, arguments: dict[str, Any], known: object = None
+) -> EncodedSample | EncodedChoices:
+    """Encode the data of a test that a formula names, such as ``"best + worst ~ 1"``."""
+    if not is_choices(data):
+        return sample_of_formula(formula, data, arguments, known=known)
+    return formula_choices(formula, data, {"design": "public", **arguments}, tested=True)
 
 
 def read_tasks(

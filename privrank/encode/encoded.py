@@ -313,6 +313,11 @@ class EncodedChoices:
     _totals: IntArray
     _version: IntArray
 
+    @property
+    def sample(self) -> Design:
+        """Public facts, by their name in other data of tests."""
+        return self.design
+
     def __repr__(self) -> str:
         """Return a string that shows only the shape."""
         return f"<Encoded choices: {len(self.design.items)} items, {self.design.nobs} units>"

@@ -384,12 +384,23 @@ def _check_numbers(view: frames.Frame, labels: Sequence[str], names: Sequence[st
 
 
 def _refuse_pairs(names: Sequence[str]) -> None:
-    """Refuse a frame that has the columns of comparisons."""
+    """Refuse a frame that has the columns of comparisons, or of choices from offered sets."""
+    _refuse_sets(names)
     if {"item1", "item2"} <= set(names) or {"winner", "loser"} <= set(names):
         raise TypeError(
             "rankings must have a column of ranks for each item, but this frame has comparisons. "
             "Use PrivateBTL for comparisons: its summary tests equal worths, and its formula "
             "'item1 + item2 + outcome ~ group' compares groups."
+        )
+
+
+def _refuse_sets(names: Sequence[str]) -> None:
+    """Refuse a frame of choices from offered sets, whose answers depend on the sets."""
+    if {"offered 1", "offered 2"} <= set(names):
+        raise TypeError(
+            "choices from offered sets must be given to PrivateBTL, UniformityTest or "
+            "IdentityTest, which take the sets into account. To compare groups, use "
+            "PrivateBTL.from_formula."
         )
 
 
@@ -416,6 +427,7 @@ def rules_of_choices(
     """
     bound = check_count("max_rows", max_rows)
     frame, view = open_rows(frame, respondent, "data")
+    _refuse_sets(frames.column_names(view))
     own = frames.declared_values(frame, column)
     declared = next((given for given in (categories, own, known) if given is not None), None)
     if declared is None:
@@ -555,6 +567,7 @@ def ranks_by_name(frame: object, items: Sequence[str], name: str = "ranks") -> A
     `name` is the name of the frame in messages.
     """
     view = open_rows(frame, None, name)[1]
+    _refuse_sets(frames.column_names(view))
     if (absent := first_absent(items, frames.column_names(view))) is not None:
         raise ValueError(
             f"{name} has no column {absent!r}. Give its columns the names of the items."

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.survey import Sample
+from privrank.release.survey import Design, Sample
 from privrank.util.arrays import FloatArray, IntArray, immutable, orders_of, readonly_copy
 from privrank.util.checks import check_count, warn_few
 from privrank.util.workers import in_processes
@@ -99,17 +99,20 @@ def are_many(n: int, m: int) -> bool:
     return n >= 1_000 * m and (m >= 7 or _work(n, m) > _LIGHT)
 
 
-def wanted_draws(draws: int | None, sample: Sample, *, uniform: bool = False) -> int:
+def wanted_draws(draws: int | None, sample: Sample | Design, *, uniform: bool = False) -> int:
     """Return the number of draws of a fit: the requested number, or the default by public sizes.
 
-    For norms of `uniform` rankings the table is full if there are many rankings.
+    For norms of `uniform` rankings the table is full if there are many rankings. A draw of an
+    answer to an offered set takes as long as eight rankings of the items of the largest set.
     """
+    if draws is not None:
+        return check_count("draws", draws, low=19)
+    if isinstance(sample, Design) and sample.offered is not None:
+        return usual_draws("rankings", 8 * sample.offered.tasks, len(sample.offered.sets[-1]))
     n = sample.nobs
     m = len(sample.items)
-    if draws is None:
-        many = uniform and sample.kind == "rankings" and are_many(n, m)
-        return FULL if many else usual_draws(sample.kind, n, m)
-    return check_count("draws", draws, low=19)
+    many = uniform and sample.kind == "rankings" and are_many(n, m)
+    return FULL if many else usual_draws(sample.kind, n, m)
 
 
 def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
@@ -420,7 +423,7 @@ def _ascending(p: Probabilities) -> tuple[IntArray, Probabilities]:
 @immutable
 @dataclass(frozen=True, slots=True)
 class NullModel:
-    """A public null hypothesis: probabilities of categories or of rankings, or a Mallows model.
+    """A public null hypothesis: probabilities, a Mallows model, or worths.
 
     Parameters
     ----------
@@ -431,15 +434,18 @@ class NullModel:
         Minus the logarithm of phi of a Mallows model.
     center : tuple of int
         Ranks of the items in the centre of a Mallows model; empty if there is none.
+    worths : tuple of float
+        Worths of the items, for choices from offered sets; empty for other data.
     """
 
     probabilities: Probabilities = ()
     theta: float = 0.0
     center: tuple[int, ...] = ()
+    worths: tuple[float, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping."""
-        return asdict(self)
+        """Return a JSON-ready mapping, with worths if there are any."""
+        return {name: value for name, value in asdict(self).items() if value or name != "worths"}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> NullModel:
@@ -448,6 +454,7 @@ class NullModel:
             tuple(float(p) for p in record["probabilities"]),
             float(record["theta"]),
             tuple(int(rank) for rank in record["center"]),
+            tuple(float(worth) for worth in record.get("worths", ())),
         )
 
     @property
@@ -469,6 +476,10 @@ class NullModel:
     @property
     def words(self) -> str:
         """The hypothesis in words."""
+        if self.worths:
+            equal = len(set(self.worths)) == 1
+            answers = "are equally likely" if equal else "have the probabilities of the null worths"
+            return f"answers to an offered set {answers}, and do not depend on other answers."
         if self.center:
             return (
                 f"the rankings follow the Mallows model with phi = {math.exp(-self.theta):.4g} and "
@@ -510,6 +521,7 @@ Blindness = Literal[
     "even pairs",
     "equal mean ranks",
     "equal mean ranks, reports",
+    "equal mean scores",
     "mean ranks and products of pairs",
     "first and last alone",
     "two rankings alone",
@@ -554,7 +566,8 @@ class Statistic:
         Largest change, in lattice steps, when one unit is replaced.
     value : callable
         Maps the data and a public order of the items to the statistic in lattice steps. Data are
-        ranks, shape (n, m), for rankings, and counts by category, shape (k,), for choices.
+        ranks, shape (n, m), for rankings, counts by category, shape (k,), for choices, and the item
+        vector, shape (m,), for choices from offered sets.
     null : callable
         Maps a number of Monte Carlo draws to the distribution of the statistic under the null
         hypothesis. Draws are used only if the distribution is not known exactly; 0 draws then give

@@ -1,5 +1,8 @@
 """The sensitive statistics of choices from publicly offered sets.
 
+**Tests.** A test of given worths, such as equal ones, releases one number: the length of T minus
+its mean under H0, in units of the covariance of T under H0.
+
 **Dependence.** The largest design effect of many contrasts shows how dependent the answers of a
 respondent are, as for paired comparisons (:mod:`privrank.mechanisms.tallies`). The contrasts are
 computed from what the fit has already released.
@@ -7,12 +10,15 @@ computed from what the fit has already released.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from privrank.bradley_terry.choices import ChoiceScore, even_scores, score_function
 from privrank.bradley_terry.dependence import (
     compared_scores,
     independent_scores,
@@ -21,13 +27,21 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import ScoreEquations, score_equations
 from privrank.bradley_terry.estimate import estimate, response
+from privrank.bradley_terry.predictor import item_contrasts
+from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import EncodedChoices
-from privrank.privacy.offered import Offered, position_scores
+from privrank.hypotheses.nulls import Order, Statistic, null_of, table_key
+from privrank.mechanisms.categories import GRID
+from privrank.privacy.offered import (
+    Offered,
+    largest_square,
+    position_scores,
+)
 from privrank.release.names import ANSWERED, CEILING, LARGEST, NET
 from privrank.release.release import Release
 from privrank.release.survey import STEPS, Covariates, Design
 from privrank.util.arrays import FloatArray, IntArray, batches
-from privrank.util.solvers import quadratic
+from privrank.util.solvers import quadratic, spectrum
 
 _FINEST = 10
 """Weights of items are whole numbers of up to this many bits."""
@@ -52,6 +66,94 @@ CHOICES: dict[str, Callable[[EncodedChoices], IntArray]] = {
     ANSWERED: answered_tasks,
 }
 """The exact integer statistics of the first stage, by part."""
+
+
+def score_norm(design: Design, worths: Sequence[float]) -> Statistic:
+    """Return the distance of T from its mean under given worths, in units of its covariance.
+
+    Returns
+    -------
+    Statistic
+        Its value is floor(1024 sqrt(|V T - c|^2 / S)). V is the symmetric root of the
+        Moore-Penrose inverse of the covariance C of T under H0, times a power of two and rounded to
+        whole numbers of at most 20 bits. c is V times the mean M of T under H0, rounded to whole
+        numbers. S is the largest |V x|^2 of a change x of T, or an upper bound. In its own unit the
+        value is sqrt((T - M)' C^+ (T - M)), whose square has about a chi-squared distribution with
+        m - 1 degrees of freedom under H0.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: all answers of one respondent are replaced, or one answer if a
+    row is a unit; the questionnaire of each unit is public and stays. M and C are functions of the
+    offered sets and of H0, so V, c and S are public. By the triangle inequality |V T - c| moves by
+    at most the largest |V x|, so by at most the root of S
+    (:func:`privrank.privacy.offered.largest_square`). V T - c is exact in whole numbers, as its
+    entries stay below 2^62 for up to 2^40 answers by all units together, with the scores of an
+    order counted one by one. The statistic is the integer square root of
+    floor(1024^2 |V T - c|^2 / S). The root moves by at most 1024 before the floors, and numbers at
+    most 1024 apart have floors at most 1024 apart.
+
+    Eigenvalues of C below 2^-20 of the largest are raised to this number, because no rounded matrix
+    contains their inverses next to the others. V remains public.
+
+    **Null.** Monte Carlo: all answers are independent and follow the worths
+    (:meth:`privrank.bradley_terry.choices.ChoiceScore.draw_totals`).
+
+    **Power.** T is sufficient for the worths, except for orders, which it reduces to net wins. Two
+    groups of respondents with opposite preferences can have equal worths on average. Their answers
+    are dependent within respondents with several tasks, which inflates the variance of T. So the
+    test rejects with a probability above its level, as H0 is not true.
+    """
+    offered = _offered(design)
+    m = len(design.items)
+    score = score_function(design, LOGIT)
+    pairs = design.pairs
+    assert isinstance(score, ChoiceScore) and pairs is not None
+    v = np.array(worths, dtype=np.float64)
+    linear = item_contrasts(pairs, m)
+    t = linear.predict(v)
+    # T is this multiple of the scores
+    unit = 2.0 / design.step(NET, exact=False)
+    mean = unit * linear.scores(pairs.count * score.mean(t)) + np.ravel(even_scores(design))
+    covariance = unit**2 * linear.information(pairs.count * score.variance(t))
+    values, vectors = spectrum(linear.filled(covariance))
+    spread = np.sqrt(np.maximum(values, 2.0**-20 * values[-1]))
+    root = linear.centred((vectors / spread) @ vectors.T)
+    # the factor keeps powers of two, up to rounding errors, off the limit of an exponent
+    scale = 2.0 ** (20 - math.frexp(1.001 * np.abs(root).max())[1])
+    weights = np.rint(scale * root).astype(np.int64)
+    square = largest_square(m, offered, weights)
+    # every number of the null distribution follows from these facts
+    facts = repr((offered, worths))
+    value = partial(
+        _norm_steps,
+        weights=weights,
+        centre=np.rint(weights @ mean).astype(np.int64),
+        square=square,
+    )
+    return Statistic(
+        name="norm of scores",
+        step=math.sqrt(square) / (scale * GRID),
+        sensitivity=GRID,
+        value=value,
+        null=partial(
+            null_of,
+            "norm of scores",
+            (design.nobs, m, table_key([*facts.encode()])),
+            value,
+            partial(score.draw_totals, pairs=pairs, worths=v),
+        ),
+        blind_to=("equal mean scores",),
+        consistent=None,
+    )
+
+
+def _norm_steps(
+    totals: IntArray, order: Order, weights: IntArray, centre: IntArray, square: int
+) -> int:
+    """Return the statistic of :func:`score_norm`, in lattice steps."""
+    apart = (weights @ totals - centre).tolist()
+    return math.isqrt(GRID * GRID * sum(one * one for one in apart) // square)
 
 
 def _offered(design: Design) -> Offered:

@@ -19,9 +19,10 @@ from typing import cast
 import numpy as np
 
 from privrank.consensus.orders import Rule, by_score, consensus_of, pair_matrix
-from privrank.encode.encoded import EncodedGroups, EncodedSample, SampleBlock
+from privrank.encode.encoded import EncodedChoices, EncodedGroups, EncodedSample, SampleBlock
 from privrank.encode.rankingforms import complete_ranks
 from privrank.hypotheses.nulls import NullModel, RandomBit, Statistic
+from privrank.mechanisms.choices import answer_totals
 from privrank.mechanisms.spend import Drawn, draw, spend_and_release
 from privrank.plans.samples import Effect
 from privrank.privacy.budget import Ledger
@@ -62,7 +63,7 @@ Found = tuple[dict[str, IntArray], dict[str, float]]
 
 
 def release_sample(
-    encoded: EncodedSample,
+    encoded: EncodedSample | EncodedChoices,
     query: Statistic | RandomBit,
     plan: Plan,
     *,
@@ -75,8 +76,8 @@ def release_sample(
 
     Parameters
     ----------
-    encoded : EncodedSample
-        The sensitive rows.
+    encoded : EncodedSample or EncodedChoices
+        The sensitive rows. Choices from offered sets enter by their item vector.
     query : Statistic or RandomBit
         What to release.
     plan : Plan
@@ -97,14 +98,16 @@ def release_sample(
     """
 
     def drawn() -> Drawn:
-        sample = encoded.sample
-        data = tabulated(one_row_each(encoded, rng))
         values = {}
-        if sample.completed:
+        if isinstance(encoded, EncodedChoices):
+            data = answer_totals(encoded)
+        else:
+            data = tabulated(one_row_each(encoded, rng))
+        if getattr(encoded.sample, "completed", False):
             data = completed(data, null, rng)
         if effect is not None:
             values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
-        order = draw_permutation(len(sample.items), rng)
+        order = draw_permutation(len(encoded.sample.items), rng)
         if isinstance(query, Statistic):
             if query.impossible is not None and IMPOSSIBLE in plan.parts:
                 values[IMPOSSIBLE] = np.array([query.impossible(data)])

@@ -34,6 +34,9 @@ from privrank.util import checks
 MAX_TABULATED = 6
 """Most items whose m! orders can be given probabilities one by one."""
 
+MAX_SPREAD = 20
+"""Largest difference of worths under a null hypothesis; the odds are then 5e8."""
+
 Missing = Literal["bottom", "half"]
 """How an item that a ranking leaves out is read: below all listed ones, or as half votes."""
 
@@ -105,8 +108,8 @@ def check_several(items: Sequence[str], purpose: Purpose) -> None:
         )
 
 
-def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullModel:
-    """Return a null hypothesis about such a sample.
+def read_null(null: object, sample: Sample | Design, *, anywhere: bool = False) -> NullModel:
+    """Return a null hypothesis about such a sample; worths for choices from offered sets.
 
     A Mallows model of more than six items cannot be simulated for items that may be `anywhere`
     among the others.
@@ -116,6 +119,8 @@ def read_null(null: object, sample: Sample, *, anywhere: bool = False) -> NullMo
     ValueError, TypeError
         If it is not a null hypothesis, or not about such a sample.
     """
+    if isinstance(sample, Design):
+        return NullModel(worths=_worths(null, sample.items))
     if isinstance(null, str):
         if null != "uniform":
             raise ValueError(
@@ -140,6 +145,23 @@ def null_categories(null: object) -> list[Any] | None:
     if isinstance(null, pd.Series) and checks.as_numbers(null) is None:
         raise TypeError(f"null must give a probability for each category: {_EARLIER}.")
     return list(null.keys()) if isinstance(null, Mapping | pd.Series) else None
+
+
+def _worths(null: object, items: tuple[str, ...]) -> tuple[float, ...]:
+    """Return the worth of each item under a null hypothesis about choices from offered sets."""
+    if isinstance(null, str) and null == "uniform":
+        null = (0.0,) * len(items)
+    if isinstance(null, Mapping | pd.Series):
+        given = {str(label): worth for label, worth in null.items()}
+        null = [given[item] for item in items] if given.keys() == {*items} else None
+    worths = checks.as_numbers(null)
+    if worths is None or len(worths) != len(items) or not np.ptp(worths) <= MAX_SPREAD:
+        raise ValueError(
+            "null must be 'uniform' or give the worth of each item of the choices, such as "
+            "{'tea': 0.5, 'milk': -0.5}. Worths must be numbers and differ by at most "
+            f"{MAX_SPREAD}."
+        )
+    return tuple(float(worth) for worth in worths)
 
 
 def _mallows(null: Mallows, sample: Sample) -> NullModel:

@@ -46,7 +46,7 @@ from privrank.release.names import (
     STATISTIC,
 )
 from privrank.release.release import Release
-from privrank.release.survey import QUIET, PartPlan, Plan, Sample, Setting
+from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import check_extra
 
@@ -61,7 +61,7 @@ _FINE = 2.0**-53
 
 def effect_beside(
     query: Statistic | RandomBit,
-    sample: Sample,
+    sample: Sample | Design,
     distance: Callable[[], Statistic],
     epsilon: float,
     effect_epsilon: float | None,
@@ -83,9 +83,10 @@ def effect_beside(
         )
     if not able:
         what = "rankings" if sample.kind == "rankings" else "one random bit"
+        what = "choices from offered sets" if isinstance(sample, Design) else what
         raise ValueError(
-            "effect_epsilon= is for tests of choices that release a statistic, but this one is "
-            f"of {what}. Leave it out."
+            "effect_epsilon= is for tests of shares that release a statistic, but this one is of "
+            f"{what}. Leave it out."
         )
     return distance(), effect_epsilon
 
@@ -145,10 +146,13 @@ def plan_sample(
     samples of one row per unit then differ in the replaced unit's row only, and in the order of the
     units. Statistics do not depend on this order. A bit that depends on it receives the rows in an
     order that is drawn uniformly and kept secret. So a guarantee for one row, mixed over the coins,
-    holds for the respondent. The order of the items is drawn independently of the data. A statistic
-    is a whole number that one replaced row moves by at most its `sensitivity`.
-    Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta), makes it
-    (epsilon, delta)-private (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
+    holds for the respondent. Choices from offered sets enter with all tasks of a respondent, and
+    the sensitivity of their statistic is for all of them, so no row is drawn
+    (:func:`privrank.mechanisms.choices.score_norm`). The order of the items is drawn independently
+    of the data. A statistic is a whole number that one replaced row moves by at most its
+    `sensitivity`. Discrete Laplace noise of scale sensitivity / xi, xi = epsilon - log(1 - delta),
+    makes it (epsilon, delta)-private
+    (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`,
     :func:`privrank.privacy.accounting.pure_epsilon`). A random bit carries its own proof.
     Observations that are impossible under the null are counted separately only at infinite epsilon,
     where nothing is protected. An effect is a second such statistic of the same rows with

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 
 from privrank.privacy.sensitivity import UnitSensitivity
-from privrank.util.arrays import IntArray, immutable
+from privrank.util.arrays import IntArray, immutable, orders_of
 
 Answer = Literal["best", "worst", "best-worst", "order"]
 
@@ -412,3 +412,60 @@ def _longest_vertex(sums: IntArray, sizes: IntArray) -> int:
         steps = sums[subsets] - sums[smaller]
         squares[subsets[:, 0]] = (squares[smaller] + steps**2).max(axis=1)
     return int(squares[-1])
+
+
+def largest_square(items: int, offered: Offered, weights: IntArray) -> int:
+    """Return the largest squared length of V x over all changes x of T, or an upper bound.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m.
+    offered : Offered
+        The offered sets.
+    weights : ndarray of int64, shape (rows, items)
+        The matrix V, whose entries have at most 20 bits.
+
+    Notes
+    -----
+    **Privacy.** Unit, neighbours and changes: :class:`OfferedSensitivity`. The length of V x is a
+    convex function of x, so its maximum over the base polytope of f is attained at a vertex. A
+    vertex is the change between the answers by an order of the items and the answers by its
+    reverse, so it is a change, and the maximum over the vertices is exact. Items that a
+    questionnaire does not show do not change. The sensitivity is the maximum over the
+    questionnaires.
+
+    *Enumeration.* A questionnaire that shows k items has k! orders. All vertices are enumerated if
+    k! times the sizes of its sets, added up over all questionnaires, is at most 2^24.
+
+    *Bound.* In all other cases the product of the largest |x|^2 and the squared norm of V replaces
+    the maximum.
+
+    *Rounding.* Either number is computed in floating-point arithmetic, with a relative error far
+    below 1e-6. It is rounded to six digits, which lowers it by a factor of at least 1 - 5e-6, and
+    multiplied by 1 + 1e-5. So the result is an upper bound, and the same on all machines.
+    """
+    plans = {tuple(offered.sets[k] for k in version) for version in offered.versions if version}
+    if sum(math.factorial(len(_shown(plan))) * sum(map(len, plan)) for plan in plans) <= _CUTS:
+        images = (_vertices(offered.answer, plan) @ weights[:, _shown(plan)].T for plan in plans)
+        largest = max(np.square(image, dtype=np.float64).sum(axis=1).max() for image in images)
+    else:
+        largest = offered_sensitivity(items, offered).square * np.linalg.norm(weights, 2) ** 2
+    return math.ceil(float(f"{largest:.6g}") * (1.0 + 1e-5))
+
+
+def _shown(plan: tuple[tuple[int, ...], ...]) -> list[int]:
+    """Return the items that a questionnaire shows, ascending."""
+    return sorted(set().union(*plan))
+
+
+def _vertices(answer: Answer, plan: tuple[tuple[int, ...], ...]) -> IntArray:
+    """Return the vertices of a questionnaire by the orders of its k items, shape (k!, k)."""
+    ranks = orders_of(len(_shown(plan)))
+    vertices = np.zeros_like(ranks)
+    for task in plan:
+        places = np.searchsorted(_shown(plan), task)
+        scores = position_scores(answer, len(task))
+        within = ranks[:, places].argsort(axis=1).argsort(axis=1)
+        vertices[:, places] += (scores - scores[::-1])[within]
+    return vertices

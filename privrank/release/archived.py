@@ -367,7 +367,7 @@ def _step_of(
     if name in again:
         return again[name].step
     if isinstance(survey, Design):
-        return part.step if name == names.WORTHS else 1.0
+        return part.step if name in (names.WORTHS, names.STATISTIC) else 1.0
     if name in (names.PAIRS, names.SCORE) and source != "respondents":
         return 1.0 / plan.number("steps")
     if name == names.TOTALS:
@@ -485,7 +485,9 @@ def _check_rho(
         return
     noises = {name: part.noise for name, part in plan.parts.items()}
     scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
-    stated = source != "respondents" and (isinstance(survey, Design) or bool(scales))
+    # tests of choices from offered sets have a design, but pure noise like other tests
+    untested = isinstance(survey, Design) and names.STATISTIC not in plan.parts
+    stated = source != "respondents" and (untested or bool(scales))
     _require(
         (plan.rho is not None) == stated, "A release must have a rho where its parts have one."
     )

@@ -598,6 +598,11 @@ class Sample:
         return tuple(size for _, size in self.groups if size is not None)
 
 
+def kind_of(survey: Design | Sample) -> str:
+    """Return what the rows of a tested survey contain, in words."""
+    return "choices from offered sets" if isinstance(survey, Design) else survey.kind
+
+
 def size_of(survey: Design | Sample) -> str:
     """Return how large a survey is, in words."""
     return f"{len(survey.items)} items, {survey.nobs} {survey.unit}s"

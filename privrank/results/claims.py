@@ -19,6 +19,7 @@ ASSUMPTIONS = {
     "model": "preference probabilities follow the {model} model",
     "linear": "item worths deviate independently from the covariate model",
     "null": "the null distribution is known without error (if it was estimated, use null_nobs=)",
+    "null worths": "the null worths are known without error",
     "surveys": "all surveys share the same parameters (if not, use effects='random') and no "
     "respondent took part twice",
     "drawn": "surveys are independent and no respondent took part twice",
@@ -241,6 +242,8 @@ CLAIMS = {
     "that this design detects.",
     "no evidence, private labels": "Failure to reject is not evidence for H0; "
     "pr.power.ClosenessPower gives the effect that a test of groups of assumed sizes detects.",
+    "no evidence, sets": "Failure to reject is not evidence for H0; to find the effect that this "
+    "design detects, simulate answers by worths of interest.",
     "no evidence, pairs": "Failure to reject is not evidence for H0; to find the effect that this "
     "design detects, simulate pairs of answers.",
     "completed": "Ties and missing ranks were completed by a secret draw from H0, given the "

@@ -147,6 +147,14 @@ def comparison_header(
     )
 
 
+def offered_lines(release: Release) -> tuple[tuple[str, str], ...]:
+    """Return the header lines about offered sets; none for other data."""
+    offered = getattr(release.survey, "offered", None)
+    if offered is None:
+        return ()
+    return ("No. Tasks:", f"{offered.tasks:,}"), ("Design:", "public (offered sets known)")
+
+
 def noise_name(part: ReleasedPart, details: bool) -> str:
     """Return the noise distribution of a released part in words.
 
@@ -387,6 +395,8 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
 
 def sample_privacy(release: Release) -> list[str]:
     """Return the privacy notes of summaries of rankings or choices."""
+    if isinstance(release.survey, Design):
+        return privacy_notes(release) + said("protected choices", release.source != "none")
     sample = release.sample
     key = "protected sample"
     if sample.private_labels:

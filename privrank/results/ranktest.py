@@ -15,6 +15,7 @@ from privrank.hypotheses.interval import corrected_distance, interval_from, zero
 from privrank.hypotheses.nulls import Null, NullModel, RandomBit, Statistic
 from privrank.release.names import BOUNDARY, DECISION, EFFECT, STATISTIC
 from privrank.release.release import Release, ReleasedPart
+from privrank.release.survey import Design, Sample
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import assumed, percent, said
@@ -316,6 +317,11 @@ class RankTestResult(Result):
         >>> bool(0.1 < effect.total_variation < 0.25)
         True
         """
+        if isinstance(self.release.survey, Design):
+            raise ValueError(
+                "detectable_effect() is for rankings and choices of a category. For choices from "
+                "offered sets simulate answers by worths of interest and fit the test to them."
+            )
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
         threshold = (
@@ -348,6 +354,7 @@ class RankTestResult(Result):
     def _table(self, details: bool) -> tables.Table:
         release = self.release
         null, alternative = self.hypotheses
+        known = "null worths" if self.null_model.worths else "null"
         drawn = "exact" if self.draws is None else f"Monte Carlo ({self.draws:,} draws)"
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
@@ -363,6 +370,7 @@ class RankTestResult(Result):
                 *([("Method:", self.method)] if details else []),
                 ("Null distribution:", drawn),
                 ("Significance level:", "none stated" if unstated else f"{self.alpha:g}"),
+                *guarantee.offered_lines(release),
                 noise=noise_of(release, details),
                 details=details,
             ),
@@ -372,12 +380,12 @@ class RankTestResult(Result):
                     *said("hypotheses", null=null, alternative=alternative),
                     *verdict(self),
                     *self.notes,
-                    *said("completed", release.sample.completed),
+                    *said("completed", getattr(release.survey, "completed", False)),
                     *said("threshold", details and self.threshold is not None),
                 ],
                 assumptions=assumed(
                     guarantee.assumptions(
-                        release, *(["null"] if self.test == "IdentityTest" else [])
+                        release, *([known] if self.test == "IdentityTest" else [])
                     )
                 ),
                 privacy=guarantee.sample_privacy(release),
@@ -433,6 +441,11 @@ class RankTestResult(Result):
         }
 
 
+def tested_survey(release: Release) -> Sample | Design:
+    """Return the public facts of the release of a test; refuse paired comparisons."""
+    return release.survey if getattr(release.survey, "offered", None) else release.sample
+
+
 def read_test(
     distribution: Null | None,
     *,
@@ -478,7 +491,7 @@ def read_test(
         pvalue=pvalue,
         threshold=threshold,
         draws=used,
-        notes=(*power_notes(query, release.sample, threshold is not None), *notes),
+        notes=(*power_notes(query, release.survey, threshold is not None), *notes),
         **public,
     )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from privrank.hypotheses.nulls import Blindness, RandomBit, Statistic
+from privrank.hypotheses.nulls import Blindness, NullModel, RandomBit, Statistic
 from privrank.plans.samples import Comparison
 from privrank.release.names import BESIDE_NULL, GAIN, IMPOSSIBLE, STATISTIC
 from privrank.release.release import Release
-from privrank.release.survey import Sample
+from privrank.release.survey import Design, Sample
 from privrank.results import tables
 from privrank.results.claims import percent, said
 from privrank.results.guarantee import NoiseWords
@@ -33,6 +33,8 @@ BLINDNESS: dict[Blindness, str] = {
     "equal mean ranks, reports": "The statistic depends on mean ranks alone. It has no power "
     "against opposite camps, cycles of preferences and items ranked first or last if mean ranks "
     "are equal.",
+    "equal mean scores": "The statistic compares how often items were preferred. It has little "
+    "power against other departures, such as opposite camps.",
     "mean ranks and products of pairs": "This statistic has no power against departures in mean "
     "ranks alone, or in three or more pairs of items at once.",
     "first and last alone": "Mean ranks have 90% of the level. The other 10% is for items ranked "
@@ -73,6 +75,11 @@ BLINDNESS: dict[Blindness, str] = {
     "two answers of a respondent are not exchangeable.",
 }
 
+# The alternative hypothesis about answers to offered sets.
+OTHER_ANSWERS = (
+    "some answers have other probabilities, or answers of a respondent depend on each other."
+)
+
 # The column of decisions.
 DECISIONS = Column("decision", {True: "reject H0", False: "do not reject"}.__getitem__)
 
@@ -112,7 +119,9 @@ def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
         basis += f", Monte Carlo SE {error:.1g}"
     boundary = getattr(result, "boundary", None)
     release = result.release
-    by_lot = release.sample.unit == "respondent" and release.sample.max_rows > 1
+    # of choices from offered sets all answers of a respondent are used
+    sets = isinstance(release.survey, Design)
+    by_lot = release.survey.unit == "respondent" and release.survey.max_rows > 1 and not sets
     drawn = said("by lot alone", by_lot)
     if release.source != "none":
         source = "responses" if release.local else "noise"
@@ -121,7 +130,7 @@ def verdict(result: Any, evidence: str = "no evidence") -> list[str]:
         *said(key, level=level, basis=basis),
         *drawn,
         *said("boundary", boundary is not None, boundary=boundary),
-        *said(evidence, not result.reject),
+        *said("no evidence, sets" if sets else evidence, not result.reject),
     ]
 
 
@@ -136,8 +145,10 @@ def interval_text(low: float, high: float, least: float = 0.0005) -> str:
     return f"[{low:.3f}, {upper}]"
 
 
-def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
+def hypotheses_of_uniformity(sample: Sample | Design) -> tuple[str, str]:
     """Return H0 and H1 of a test of uniformity in words."""
+    if isinstance(sample, Design):
+        return NullModel(worths=(0.0, 0.0)).words, OTHER_ANSWERS
     m = len(sample.items)
     every = "both categories" if m == 2 else f"all {m} categories"
     named = every if sample.kind == "choices" else f"all orders of the {m} items"
@@ -145,7 +156,7 @@ def hypotheses_of_uniformity(sample: Sample) -> tuple[str, str]:
 
 
 def power_notes(
-    statistic: Statistic | RandomBit | Comparison, sample: Sample, attainable: bool
+    statistic: Statistic | RandomBit | Comparison, sample: Sample | Design, attainable: bool
 ) -> tuple[str, ...]:
     """Return the notes on power that a statistic declares.
 
@@ -161,11 +172,13 @@ def power_notes(
         return (*notes, *said("bit", statistic.level is None))
     claimed = (
         attainable
+        and isinstance(sample, Sample)
         and statistic.consistent is not None
         and not sample.completed
         and not is_beside_null(sample)
     )
-    return (*notes, *said("consistent, groups" if sample.groups else "consistent", claimed))
+    key = "consistent, groups" if getattr(sample, "groups", ()) else "consistent"
+    return (*notes, *said(key, claimed))
 
 
 def is_beside_null(sample: Sample) -> bool:
@@ -184,4 +197,4 @@ def impossible(release: Release) -> int:
 def against_null(release: Release) -> tuple[str, ...]:
     """Return a note on observations that are impossible under H0, if any."""
     count = impossible(release)
-    return tuple(said("ruled out", count, count=count, nobs=release.sample.nobs))
+    return tuple(said("ruled out", count, count=count, nobs=release.survey.nobs))

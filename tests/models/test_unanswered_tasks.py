@@ -136,6 +136,16 @@ def test_silence_is_a_public_fact_of_the_frame_and_not_of_the_answers():
         ),
         (lambda: model(convert(survey())).fit(1.0, noise="permutohedron"), "has no proof"),
         (lambda: pr.as_comparisons(convert(survey())), "Pass the choices to"),
+        (
+            lambda: pr.UniformityTest(convert(survey()), respondent="id", max_rows=5),
+            "must be given to PrivateBTL",
+        ),
+        (
+            lambda: pr.IdentityTest.from_formula(
+                "best + worst ~ 1", convert(survey()), "uniform", respondent="id", max_rows=5
+            ),
+            "must be given to PrivateBTL",
+        ),
     ],
 )
 def test_what_silence_does_not_allow_is_refused(refused, message):

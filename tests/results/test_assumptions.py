@@ -74,6 +74,11 @@ def fits():
     yield "uniformity", uniform.fit(1.0, draws=199, rng=rng), USUAL
     identity = pr.IdentityTest.from_counts([30, 20, 50], [0.3, 0.3, 0.4], list("abc"))
     yield "identity", identity.fit(1.0, draws=199, rng=rng), {"rows", "answering", "null"}
+    tasks = pd.DataFrame([ITEMS[:3], ITEMS[1:]] * 30, columns=["x", "y", "z"])
+    tasks = tasks.assign(best=tasks["x"], who=range(60))
+    sets = pr.as_choices(tasks, offered=["x", "y", "z"], best="best", items=ITEMS, respondent="who")
+    known = pr.IdentityTest(sets, [0.5, 0.0, 0.0, -0.5], respondent="who")
+    yield "null worths", known.fit(1.0, draws=199, rng=rng), USUAL | {"null worths"}
     halves = pr.ClosenessTest(ranks[:40], ranks[40:], respondent="who")
     yield "closeness", halves.fit(1.0, permutations=99, rng=rng), USUAL
     single = pr.local.Comparisons(ITEMS, epsilon=4.0)
