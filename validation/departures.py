@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from study import asked, mean_and_error, table
+from study import asked, mean_and_error, needed, table
 
 import privrank as pr
 from privrank.hypotheses.effects import rejection_of
@@ -208,7 +208,7 @@ def row(cell: Cell, found: list[list[float]]) -> dict[str, str]:
 def main() -> None:
     wanted = asked(__doc__, 400)
     ranked, chosen = cells()
-    for cell in ranked + chosen:  # once, not in every process
+    for cell in needed(ranked + chosen):  # once, not in every process
         if any(part in str(cell) for part in wanted.only):
             for test in cell.tests.values():
                 test.null(FULL)

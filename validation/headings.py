@@ -333,6 +333,14 @@ TABLES = {
         "mean size": "mean size of the sets",
         "Bonferroni's": "mean size of Bonferroni sets",
     },
+    "sets": {
+        "coverage": "mean coverage",
+        "error": "root mean square error",
+        "rescaled": "rescaled error",
+        "rival": "error of the rival",
+        "rival apart": "error, best and worst apart",
+        "difference": "rescaled error minus rival",
+    },
     "ranking_worths": {
         "listed": "items listed",
         "worst pair": "minimum coverage",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from study import asked, mean_and_error, table
+from study import asked, mean_and_error, needed, table
 
 import privrank as pr
 from privrank.local.kinds import PairBits
@@ -197,7 +197,7 @@ def cells() -> list[Cell]:
 def main() -> None:
     options: argparse.Namespace = asked(__doc__, 400)
     grid = cells()
-    for place, cell in enumerate(grid):  # solved once, before the parallel fits
+    for place, cell in enumerate(needed(grid)):  # solved once, before the parallel fits
         if any(part in str(cell) for part in options.only):
             grid[place] = replace(
                 cell, number=cell.design.solve_power(**cell.stated, power=cell.power)

@@ -14,6 +14,7 @@ STUDIES = (
     "davidson",
     "dependence",
     "ranking_worths",
+    "sets",
     "pooling",
     "pooling_random",
     "activity",

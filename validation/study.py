@@ -180,6 +180,11 @@ def asked(description: str, replicates: int) -> argparse.Namespace:
     return parser.parse_args()
 
 
+def needed(cells: Sequence[Any]) -> Sequence[Any]:
+    """Return the cells that this run needs: only the first if its fingerprint alone is compared."""
+    return cells[:1] if MODE == "first" else cells
+
+
 def table(
     name: str,
     title: str,

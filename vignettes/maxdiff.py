@@ -66,8 +66,7 @@ print(survey.iloc[:2, [0, 1, 2, 3, 12, 13]].to_string(index=False))
 # %%
 plan = pd.read_csv(folder / "plan.csv")
 survey = pd.read_csv(folder / "answers.csv")
-tasks = pr.as_choices(
-    survey,
+survey_columns = dict(
     offered=plan,
     version="version",
     best="best_{task}",
@@ -75,6 +74,7 @@ tasks = pr.as_choices(
     items=features,
     respondent="id",
 )
+tasks = pr.as_choices(survey, **survey_columns)
 print(len(tasks), "tasks")
 print(tasks[["id", "offered", "offered 1", "best", "worst"]].head(2))
 
@@ -175,19 +175,11 @@ rng = np.random.default_rng(23)
 last = rng.integers(4, 11, size=len(partly))
 for task in range(1, 11):
     partly.loc[last < task, [f"best_{task}", f"worst_{task}"]] = None
-options = dict(
-    offered=plan,
-    version="version",
-    best="best_{task}",
-    worst="worst_{task}",
-    items=features,
-    respondent="id",
-)
 try:
-    pr.as_choices(partly, **options)
+    pr.as_choices(partly, **survey_columns)
 except ValueError as refusal:
     print(refusal)
-unfinished = pr.as_choices(partly, **options, unanswered="private")
+unfinished = pr.as_choices(partly, **survey_columns, unanswered="private")
 of_answered = pr.PrivateBTL(
     unfinished, respondent="id", max_rows=10, design="public"
 )

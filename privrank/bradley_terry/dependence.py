@@ -24,6 +24,7 @@ from privrank.bradley_terry.fit import (
     answer_probabilities,
     worths_and_ties,
 )
+from privrank.bradley_terry.paircounts import released_tasks
 from privrank.bradley_terry.predictor import (
     display,
     edge_runs,
@@ -79,8 +80,8 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
-    if equations.unanswered:
-        return answers + _of_silence(equations, t)
+    if release.design.silent:
+        return answers + _of_silence(equations, release, t)
     if equations.matching is None or not t.any():  # with equal worths the matching has no influence
         return answers
     return answers + equations.matching.covariance(equations.function.mean(t))
@@ -103,7 +104,7 @@ def _by_set(equations: ScoreEquations, t: FloatArray) -> tuple[FloatArray, Float
     return scores, tasks
 
 
-def _of_silence(equations: ScoreEquations, t: FloatArray) -> FloatArray:
+def _of_silence(equations: ScoreEquations, release: Release, t: FloatArray) -> FloatArray:
     """Return the covariance of the scores because a random share of the tasks is unanswered.
 
     Let z be 1 with probability rho, if a task is answered, and mu its expected scores. The scores
@@ -113,7 +114,8 @@ def _of_silence(equations: ScoreEquations, t: FloatArray) -> FloatArray:
     """
     scores, answered = _by_set(equations, t)
     apart = scores - answered @ scores / answered.sum()
-    return np.asarray(equations.unanswered * (apart.T * answered) @ apart)
+    unanswered = 1.0 - released_tasks(release) / release.design.tasks
+    return np.asarray(unanswered * (apart.T * answered) @ apart)
 
 
 def degrees_of_freedom(release: Release) -> float:

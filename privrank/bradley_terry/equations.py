@@ -212,8 +212,6 @@ class ScoreEquations:
         Whether pair counts are expectations. The scores then vary with the pairs as well.
     matching : Matching or None
         The matching of opponents, if the pair counts follow from the counts of the items.
-    unanswered : float
-        Share of the tasks that units left unanswered, if they decide this themselves.
     response : ndarray
         Change of the variance of each edge's score due to randomised responses, which increase it,
         and ties, which lower it; may be empty.
@@ -234,7 +232,6 @@ class ScoreEquations:
     group_answers: FloatArray = field(default_factory=lambda: np.zeros(0))
     random_pairs: bool = False
     matching: Matching | None = None
-    unanswered: float = 0.0
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
 

@@ -126,8 +126,7 @@ def pair_counts(release: Release) -> dict[str, Any]:
 
     The key `pairs` is always present. Released counts add `surplus` and `member`. Counts that
     follow from the counts of the items add `member` and `matching`. If tasks may be unanswered, the
-    counts of all tasks are multiplied by the released share of answered tasks, and `unanswered` is
-    the other share.
+    counts of all tasks are multiplied by the released share of answered tasks.
     """
     if names.PAIR_COUNTS in release.parts:
         part = release.parts[names.PAIR_COUNTS]
@@ -142,7 +141,7 @@ def pair_counts(release: Release) -> dict[str, Any]:
         pairs = replace(
             release.design.pairs, count=(share * release.design.pairs.count).astype(np.float64)
         )
-        return {"pairs": pairs, "unanswered": 1.0 - share}
+        return {"pairs": pairs}
     return {"pairs": release.design.pairs}
 
 

@@ -48,6 +48,11 @@ def worst_pair(table):
     return parts.loc[parts["least"].idxmin()]
 
 
+def nearest(table):
+    """The cell whose worst difference is lowest relative to its floor."""
+    return table.loc[(table["worst"] - table["floor"]).idxmin()]
+
+
 def null(table):
     return table[table["phi"] == 1]["rejected at .05"]
 
@@ -68,6 +73,7 @@ WORST = {
     "topk_targets": [lambda t: t["coverage"].min()],
     "item_scatter": [lambda t: t["coverage of x"].min(), lambda t: t["z found"].max()],
     "ranking_worths": [lambda t: safe(t)["average"].min()],
+    "sets": [lambda t: nearest(t)["worst"], lambda t: nearest(t)["floor"]],
     "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
     "davidson": [
         lambda t: t["contrasts"].min(),

@@ -115,7 +115,7 @@ def test_an_effect_has_a_budget_of_its_own():
     for asked, given, words in (
         (test, {"method": "tv"}, "the distance itself"),
         (test, {"epsilon": np.inf}, "leave it out"),
-        (pr.UniformityTest(np.tile([1, 2, 3], (5, 1))), {}, "tests of choices"),
+        (pr.UniformityTest(np.tile([1, 2, 3], (5, 1))), {}, "tests of shares"),
     ):
         with pytest.raises(ValueError, match=words):
             asked.fit(**{"epsilon": 1.0, "effect_epsilon": 0.5, **given})

@@ -13,6 +13,7 @@ from scipy.optimize import root
 import privrank as pr
 from privrank.bradley_terry import dependence
 from privrank.bradley_terry.equations import score_equations
+from privrank.bradley_terry.paircounts import released_tasks
 from privrank.release import names
 
 ITEMS = tuple("abcde")
@@ -173,7 +174,8 @@ def covariances(frame):
     equations = score_equations(release)
     used = dependence.independent_scores(equations, release, WORTHS)
     mean = expected_totals(WORTHS) / len(SETS)
-    exact = 80 * scores_of_a_respondent(mean, 1.0 - equations.unanswered, WORTHS)
+    answered = released_tasks(release) / release.design.tasks
+    exact = 80 * scores_of_a_respondent(mean, answered, WORTHS)
     return used, exact
 
 
@@ -184,7 +186,7 @@ def test_the_covariance_of_scores_is_that_of_all_answers_and_silences():
 
 
 def test_a_covariance_without_the_sets_is_found(monkeypatch):
-    planted(monkeypatch, dependence, "_of_silence", "equations.unanswered *", "0.0 *")
+    planted(monkeypatch, dependence, "_of_silence", "asarray(unanswered *", "asarray(0.0 *")
     used, exact = covariances(convert(survey()))
     assert np.trace(used) < 0.99 * np.trace(exact)
 

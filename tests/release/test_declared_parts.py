@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_mutated import MAKERS
 
+from privrank.mechanisms.choices import CHOICES
 from privrank.mechanisms.comparisons import SECOND_STAGE
 from privrank.mechanisms.tallies import STATISTICS
 from privrank.release import names
@@ -15,8 +16,10 @@ from privrank.release.survey import PARTS, Design
 
 def test_each_declared_part_is_measured_by_one_function():
     stages = {name: spec.stage for name, spec in PARTS.items()}
-    measured = dict.fromkeys(STATISTICS, 1) | dict.fromkeys(SECOND_STAGE, 2)
-    assert len(STATISTICS) + len(SECOND_STAGE) == len(measured)
+    measured = dict.fromkeys(STATISTICS | CHOICES, 1) | dict.fromkeys(SECOND_STAGE, 2)
+    # net wins are measured for comparisons and for choices from sets
+    assert STATISTICS.keys() & CHOICES.keys() == {names.NET}
+    assert len(STATISTICS | CHOICES) + len(SECOND_STAGE) == len(measured)
     assert measured == stages and stages.keys() == {spec.name for spec in PARTS.values()}
     words = [spec.words for spec in PARTS.values()]
     assert all(words) and len(set(words)) == len(words)
