@@ -16,7 +16,9 @@ answers). `rival apart` counts best and worst answers separately, each at half o
 model is compared with a rival, both are rescaled to the true worths by least squares.
 
 Under `silence` respondents leave tasks unanswered: 15% of the tasks at random, or half of the
-respondents break off at a random task. These cells have no rivals.
+respondents break off at a random task. In plan `B` all respondents see the tasks in one order, so
+its later sets are answered less often after a break-off. This violates an assumption of the fit.
+These cells have no rivals.
 """
 
 from __future__ import annotations
@@ -343,8 +345,11 @@ def row(cell: Cell, found: list[dict[str, object]]) -> dict[str, str]:
 
 def verdict(rows: list[dict[str, str]]) -> str:
     """Return the worst coverage, and how the rivals compare."""
-    low = min(rows, key=lambda row: float(row["worst"]) - float(row["floor"]))
-    below = sum(float(row["worst"]) < float(row["floor"]) for row in rows)
+    violated = [row for row in rows if row["plan"] == "B" and row["silence"].startswith("after")]
+    holding = [row for row in rows if row not in violated]
+    low = min(holding, key=lambda row: float(row["worst"]) - float(row["floor"]))
+    below = sum(float(row["worst"]) < float(row["floor"]) for row in holding)
+    lowest = min(violated, key=lambda row: float(row["worst"]))
     compared = [row for row in rows if row["rival"]]
     behind = [
         row
@@ -353,14 +358,16 @@ def verdict(rows: list[dict[str, str]]) -> str:
     ]
     far = max(compared, key=lambda row: float(row["difference"]) / float(row["rival"]))
     return (
-        f"In {below} of {len(rows)} cells the worst difference is covered less often than its "
+        f"In {below} of {len(holding)} cells the worst difference is covered less often than its "
         f"floor, the 5% quantile of the smallest of as many estimates at 0.95. The lowest relative "
         f"to its floor is {low['worst']} (floor {low['floor']}; plan {low['plan']}, "
         f"{low['answer']}, {low['population']} worths, epsilon {low['epsilon']}). In "
         f"{len(behind)} of {len(compared)} cells the error is larger than that of the rival by "
         f"more than 10% and two standard errors. It is largest relative to the rival's with "
         f"{far['rescaled']} against {far['rival']} (plan {far['plan']}, {far['answer']}, "
-        f"{far['population']} worths, epsilon {far['epsilon']})."
+        f"{far['population']} worths, epsilon {far['epsilon']}). If respondents who see the tasks "
+        f"in one order break off, which violates an assumption, the worst difference is covered in "
+        f"{lowest['worst']} ({lowest['population']} worths, epsilon {lowest['epsilon']})."
     )
 
 

@@ -49,8 +49,10 @@ def worst_pair(table):
 
 
 def nearest(table):
-    """The cell whose worst difference is lowest relative to its floor."""
-    return table.loc[(table["worst"] - table["floor"]).idxmin()]
+    """The cell of a claim whose worst difference is lowest relative to its floor."""
+    # tasks in one order and break-offs violate an assumption
+    claimed = table[(table["plan"] != "B") | (table["silence"] != "after a break-off")]
+    return claimed.loc[(claimed["worst"] - claimed["floor"]).idxmin()]
 
 
 def null(table):
