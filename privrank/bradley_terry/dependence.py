@@ -89,19 +89,22 @@ def independent_scores(
 
 def mean_answer(equations: ScoreEquations, b: FloatArray) -> FloatArray:
     """Return the expected scores of an answered task, the mean over all tasks, shape (p,)."""
-    scores, tasks = _by_set(equations, equations.linear.predict(b))
-    return np.asarray(tasks @ scores / tasks.sum())
+    _, _, mean = _by_set(equations, equations.linear.predict(b))
+    return mean
 
 
-def _by_set(equations: ScoreEquations, t: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the expected scores of each set, shape (sets, p), and its number of answered tasks."""
+def _by_set(equations: ScoreEquations, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the expected scores of each set, its number of answered tasks, and the mean scores.
+
+    The expected scores have the shape (sets, p), and the mean is over all answered tasks.
+    """
     function = equations.function
     assert isinstance(function, ChoiceScore)
     edges = function.sets
     scores = dense(equations.linear.scores_by(edges, function.mean(t)))
     tasks = np.zeros(len(scores))
     tasks[edges] = equations.count
-    return scores, tasks
+    return scores, tasks, np.asarray(tasks @ scores / tasks.sum())
 
 
 def _of_silence(equations: ScoreEquations, release: Release, t: FloatArray) -> FloatArray:
@@ -112,8 +115,8 @@ def _of_silence(equations: ScoreEquations, release: Release, t: FloatArray) -> F
     rho C + rho (1 - rho) (mu - k) (mu - k)', where C is the covariance of an answer. This function
     returns the sum of the second terms over all tasks.
     """
-    scores, answered = _by_set(equations, t)
-    apart = scores - answered @ scores / answered.sum()
+    scores, answered, mean = _by_set(equations, t)
+    apart = scores - mean
     unanswered = 1.0 - released_tasks(release) / release.design.tasks
     return np.asarray(unanswered * (apart.T * answered) @ apart)
 

@@ -179,7 +179,7 @@ def as_choices(
         one of the following names are left out. ``offered`` is the number of items of the set, and
         ``offered 1``, ``offered 2``, ... are its items (categoricals of the items, missing after
         the last). The answers are ``best`` and ``worst``, or ``place 1``, ``place 2``, ... With
-        ``unanswered="private"`` the first column is named ``offered, may be unanswered``.
+        ``unanswered="private"`` the column ``offered`` is named ``offered, may be unanswered``.
 
         A respondent without any answered task keeps one row, with 0 in ``offered``, which preserves
         the number of respondents. Models take the items from the ``attrs`` or the categories of the

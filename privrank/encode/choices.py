@@ -81,9 +81,9 @@ _MESSAGES = {
     "lost": f"choices must have the columns {OFFERED!r}, '{OFFERED} 1', '{OFFERED} 2', ... and "
     f"either {BEST!r} and {WORST!r} (or one of them) or '{PLACE} 1', '{PLACE} 2', ... Make them "
     f"with privrank.as_choices(frame, offered=...), and keep all of them.",
-    "number": f"column {OFFERED!r} must give the number of items in '{OFFERED} 1', '{OFFERED} 2', "
-    f"..., and at least one row has another number. Keep all columns of "
-    f"privrank.as_choices(frame, offered=...).",
+    "number": f"column {{!r}} must give the number of items in '{OFFERED} 1', '{OFFERED} 2', ..., "
+    "and at least one row has another number. Keep all columns of "
+    "privrank.as_choices(frame, offered=...).",
     "halves": "choices must have both answers of a task or none, and at least one task has one. "
     "Keep the answers of privrank.as_choices(frame, unanswered='private', ...) as they are.",
     "tested": "choices with tasks that may be unanswered must be given to PrivateBTL, whose result "
@@ -416,6 +416,7 @@ def read_tasks(
             "unanswered": number == OFFERED and size[silent].any(),
             "halves": (chosen[silent] >= 0).any(),
         },
+        number,
     )
     frames.check_rows(int(np.count_nonzero(size)), "choices")
     rows = np.flatnonzero(size) if by_row else np.arange(len(size))

@@ -486,8 +486,8 @@ def _check_rho(
     noises = {name: part.noise for name, part in plan.parts.items()}
     scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
     # tests of choices from offered sets have a design, but pure noise like other tests
-    untested = isinstance(survey, Design) and names.STATISTIC not in plan.parts
-    stated = source != "respondents" and (untested or bool(scales))
+    model = isinstance(survey, Design) and names.STATISTIC not in plan.parts
+    stated = source != "respondents" and (model or bool(scales))
     _require(
         (plan.rho is not None) == stated, "A release must have a rho where its parts have one."
     )

@@ -135,6 +135,10 @@ def test_silence_is_a_public_fact_of_the_frame_and_not_of_the_answers():
             lambda: model(convert(survey()).assign(best="a")),
             "have both answers of a task or none|same item",
         ),
+        (
+            lambda: model(convert(survey()).assign(**{"offered, may be unanswered": 3})),
+            "column 'offered, may be unanswered' must give the number",
+        ),
         (lambda: model(convert(survey())).fit(1.0, noise="permutohedron"), "has no proof"),
         (lambda: pr.as_comparisons(convert(survey())), "Pass the choices to"),
         (
