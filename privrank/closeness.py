@@ -11,7 +11,13 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from privrank.encode.encoded import EncodedGroups
+from privrank.encode.choices import (
+    check_only_choices,
+    formula_compared,
+    is_choices,
+    refuse_frames,
+)
+from privrank.encode.encoded import EncodedChoices, EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.effects import RejectionProbability
 from privrank.hypotheses.noisytables import NoisyTable
@@ -19,6 +25,7 @@ from privrank.hypotheses.nulls import Order
 from privrank.mechanisms.closeness import (
     permuted,
     public_quantiles,
+    release_choices,
     release_comparison,
     round_up,
     simulated_groups,
@@ -33,15 +40,17 @@ from privrank.plans.samples import (
     Comparison,
     check_scale,
     comparison_of,
+    comparison_of_choices,
     method_of,
     plan_comparison,
 )
 from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.published import asz18
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Plan, Sample
+from privrank.release.survey import Design, Plan, Sample, compared_groups, kind_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
+from privrank.results.ranktest import tested_survey
 from privrank.util import checks
 from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.solvers import find_root
@@ -169,9 +178,11 @@ class ClosenessTest:
         labels: Labels = "public",
         paired: bool = False,
     ) -> None:
-        if isinstance(sample1, EncodedGroups):
+        self._encoded: EncodedGroups | EncodedChoices
+        if isinstance(sample1, EncodedGroups | EncodedChoices):
             self._encoded = sample1
         else:
+            refuse_frames(sample1, sample2)
             self._encoded = encode_samples(
                 (sample1, sample2),
                 ("sample 1", "sample 2"),
@@ -202,6 +213,7 @@ class ClosenessTest:
         ----------
         formula : str
             ``"London + Paris + Milano ~ gender"`` for rankings, ``"choice ~ gender"`` for choices.
+            For choices from sets the answers, such as ``"best + worst ~ gender"``.
         data : data frame
             Frame with these columns.
         labels : {"public", "private"}, default "public"
@@ -212,7 +224,8 @@ class ClosenessTest:
             `respondent`, `max_rows`; `levels`, the groups, which may be omitted for public labels
             in a categorical column; for choices `categories`, which are required; for rankings
             `ties` and `missing`. A polars Enum, or a column of True and False, declares its own
-            levels or categories. Public groups without respondents are omitted.
+            levels or categories. Public groups without respondents are omitted. Choices from sets
+            have public groups, and take `items` in place of `categories`.
 
         Returns
         -------
@@ -231,6 +244,9 @@ class ClosenessTest:
         <ClosenessTest of rankings: 6 items, groups commerce 111, other 192>
         """
         secret = checks.check_choice("labels", labels, Labels) == "private"
+        if is_choices(data):
+            check_only_choices({"labels": not secret, "paired": paired is False}, "public")
+            return cls(formula_compared(formula, data, arguments), None)
         return cls(groups_of_formula(formula, data, arguments, secret=secret, paired=paired), None)
 
     @classmethod
@@ -261,11 +277,12 @@ class ClosenessTest:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        sample = self._encoded.sample
+        survey = self._encoded.sample
         groups = ", ".join(
-            name if size is None else f"{name} {size}" for name, size in sample.groups
+            name if size is None else f"{name} {size}"
+            for name, size in compared_groups(survey).groups
         )
-        return f"<ClosenessTest of {sample.kind}: {len(sample.items)} items, groups {groups}>"
+        return f"<ClosenessTest of {kind_of(survey)}: {len(survey.items)} items, groups {groups}>"
 
     def fit(
         self,
@@ -352,9 +369,10 @@ class ClosenessTest:
         checks.check_choice("method", method, ClosenessMethod)
         checks.check_count("permutations", permutations, low=FEWEST, high=MOST)
         checks.warn_few("permutations", permutations, alpha)
-        sample = self._encoded.sample
-        used = method_of(method, sample, epsilon)
-        comparison = compare(used, sample)
+        survey = self._encoded.sample
+        sample = compared_groups(survey)
+        used = method if isinstance(survey, Design) else method_of(method, sample, epsilon)
+        comparison = compare(used, survey)
         if comparison.decision is not None:
             checks.check_noisy(method, epsilon, "auto")
         plan = plan_comparison(
@@ -368,11 +386,14 @@ class ClosenessTest:
             effect_epsilon=effect_epsilon,
             details_epsilon=details_epsilon,
         )
-        # simulate the quantiles of the statistic's noise before the budget is spent
-        public = public_quantiles(comparison, sample, plan.number("scale"))
-        release = release_comparison(
-            self._encoded, comparison, plan, public=public, budget=budget, rng=rng
-        )
+        if isinstance(self._encoded, EncodedChoices):
+            release = release_choices(self._encoded, comparison, plan, budget=budget, rng=rng)
+        else:
+            # simulate the quantiles of the statistic's noise before the budget is spent
+            public = public_quantiles(comparison, sample, plan.number("scale"))
+            release = release_comparison(
+                self._encoded, comparison, plan, public=public, budget=budget, rng=rng
+            )
         return fit_error_guard(
             partial(self.from_release, release, alpha=alpha),
             release,
@@ -403,10 +424,10 @@ class ClosenessTest:
         check_release(release)
         # one-bit methods keep the level of their fit; a p-value can be compared with any level
         level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
-        sample = release.sample
+        survey = tested_survey(release)
         method = release.plan.method
-        known = sample.groups and method in _known(sample)
-        comparison = compare(method, sample) if known else None
+        known = compared_groups(survey).groups and method in _known(survey)
+        comparison = compare(method, survey) if known else None
         if comparison is None or comparison.name != release.mechanism:
             raise ValueError("release must be of a ClosenessTest, but it is of another model.")
         check_scale(release, comparison)
@@ -415,12 +436,15 @@ class ClosenessTest:
         )
 
 
-def compare(method: str, sample: Sample) -> Comparison:
+def compare(method: str, sample: Sample | Design) -> Comparison:
     """Return the comparison that `method` computes and releases for such samples.
 
     Raises an error for methods that do not apply.
     """
     known = _known(sample)
+    if isinstance(sample, Design):
+        checks.check_choice("method", method, known, kind_of(sample))
+        return comparison_of_choices(sample)
     if sample.private_labels and method not in known:
         raise ValueError(
             f"method must be one of {', '.join(map(repr, known))} with labels='private', got "
@@ -444,7 +468,9 @@ def compare(method: str, sample: Sample) -> Comparison:
     )
 
 
-def _known(sample: Sample) -> tuple[str, ...]:
+def _known(sample: Sample | Design) -> tuple[str, ...]:
+    if isinstance(sample, Design):
+        return ("auto",)
     left_out = {"sigmoid", "table"} if sample.paired else set()
     if len(sample.items) > MAX_TABLE:
         left_out = left_out | {"table"}

@@ -104,8 +104,14 @@ _MESSAGES = {
     "offered is public and was fixed before any answer. State design='public'.",
     "arguments": f"from_formula takes only formula, data and the arguments "
     f"{', '.join(sorted(_ARGUMENTS))} for choices from offered sets.",
-    "right side": "formula must have '~ 1' on its right in a test. To compare groups, use "
-    "PrivateBTL.from_formula.",
+    "right side": "formula must have '~ 1' on its right in a test of one sample. To compare "
+    "groups, use ClosenessTest.from_formula or PrivateBTL.from_formula.",
+    "groups": "formula must have one column of groups on its right, each with levels. An example "
+    "is 'best + worst ~ region' with levels=['north', 'south'].",
+    "frames": "choices from offered sets must be compared in one frame with a column of groups. "
+    "Use ClosenessTest.from_formula('best + worst ~ group', frame, ...).",
+    "row groups": "respondent= must name the column of respondents if choices from offered sets "
+    "are compared by group. Add such a column to the frame.",
     "left side": "formula must name the answers of the choices on its left, here '{} ~ ...', got "
     "{!r}.",
 }
@@ -225,7 +231,8 @@ def encode_tasks(
     predictor : Predictor, optional
         Covariates of respondents, which are public.
     tested : bool
-        Whether the data are for a test, for which all tasks must be answered.
+        Whether the data are for a test, for which all tasks must be answered. A test of groups does
+        not need coefficients that are identified.
 
     Returns
     -------
@@ -289,7 +296,7 @@ def encode_tasks(
     )
     # the pairs of items of all sets
     check_connected(cast(PairCounts, design.pairs), design.items)
-    if described is not None:
+    if described is not None and not tested:
         check_identified(design)
     return EncodedChoices(design, totals, version)
 
@@ -314,12 +321,18 @@ def _totals(
 
 
 def formula_choices(
-    formula: str, data: object, arguments: dict[str, Any], *, tested: bool = False
+    formula: str,
+    data: object,
+    arguments: Mapping[str, Any],
+    *,
+    tested: bool = False,
+    grouped: bool = False,
 ) -> EncodedChoices:
     """Encode the choices that a formula names, such as ``"best + worst ~ region"``.
 
     The left side names the answers, ``order`` for places. `arguments` are the other arguments as
-    passed by the user. Data that are `tested` have no covariates.
+    passed by the user. Data that are `tested` have no covariates, but for one column of groups if
+    they are `grouped`.
     """
     parsed = parse(formula)
     _, view = open_rows(data, arguments.get("respondent"), "choices")
@@ -331,7 +344,8 @@ def formula_choices(
             "private": arguments.get("design") != "public",
             "arguments": not arguments.keys() <= _ARGUMENTS,
             "left side": " + ".join(parsed.left) != left,
-            "right side": tested and (parsed.right or not parsed.intercept),
+            "groups": grouped and (len(parsed.right) != 1 or not parsed.intercept),
+            "right side": tested and not grouped and (parsed.right or not parsed.intercept),
         },
         left,
         formula,
@@ -387,6 +401,36 @@ def formula_tested(
     if not is_choices(data):
         return sample_of_formula(formula, data, arguments, known=known)
     return formula_choices(formula, data, {"design": "public", **arguments}, tested=True)
+
+
+def formula_compared(formula: str, data: object, arguments: Mapping[str, Any]) -> EncodedChoices:
+    """Encode the choices of groups that a formula names, such as ``"best + worst ~ region"``.
+
+    Levels may be a sequence, as for other data of groups.
+    """
+    levels = arguments.get("levels")
+    if levels is not None and not isinstance(levels, Mapping):
+        levels = {name: levels for name in parse(formula).right}
+    encoded = formula_choices(
+        formula,
+        data,
+        {"design": "public", **arguments, "levels": levels},
+        tested=True,
+        grouped=True,
+    )
+    facts = encoded.design.covariates
+    assert facts is not None
+    shape = (len(facts.factors), len(facts.bounds), len(facts.item_columns))
+    refuse(
+        _MESSAGES,
+        {"groups": shape != (1, 0, 0), "row groups": encoded.design.unit == "row"},
+    )
+    return encoded
+
+
+def refuse_frames(*samples: object) -> None:
+    """Refuse choices from offered sets in several frames."""
+    refuse(_MESSAGES, {"frames": any(map(is_choices, samples))})
 
 
 def read_tasks(

@@ -3,6 +3,26 @@
 **Tests.** A test of given worths, such as equal ones, releases one number: the length of T minus
 its mean under H0, in units of the covariance of T under H0.
 
+**Groups.** A test that groups answer alike permutes the groups of respondents with the same
+questionnaire, and releases a smoothed p-value (:mod:`privrank.mechanisms.closeness`). Let x_i be
+the score vector of respondent i, the item vector T of this respondent alone, and xbar_q the mean of
+the respondents with questionnaire q. The statistic is the sum over groups g of |D_g|, with
+D_g = sum of x_i - xbar_q over the respondents i of g, and Euclidean lengths.
+
+**Null.** Respondents with the same questionnaire have exchangeable answers, whatever group they
+belong to. How often each group has each questionnaire is public and fixed, and no permutation
+changes it. Without this restriction groups with different questionnaires would differ under the
+null hypothesis.
+
+**Privacy of groups.** Unit and neighbours: all answers of one respondent are replaced;
+questionnaires and groups are public and stay. Let x move by d. Of the n_q respondents with the same
+questionnaire, a share w_h is in group h, and a re-labelling can put the respondent into any group g
+with w_g > 0. Then D_g moves by (1 - w_g) d, and D_h of any other group by -w_h d. So the statistic
+moves by at most 2 (1 - w_g) |d|, for every re-labelling. |d| is at most `net_l2` of the design
+(:class:`privrank.privacy.offered.OfferedSensitivity`). The smoothed p-value is private with this
+sensitivity, because the proof requires no more than such a bound and re-labellings that do not
+depend on the data.
+
 **Dependence.** The largest design effect of many contrasts shows how dependent the answers of a
 respondent are, as for paired comparisons (:mod:`privrank.mechanisms.tallies`). The contrasts are
 computed from what the fit has already released.
@@ -32,15 +52,17 @@ from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import EncodedChoices
 from privrank.hypotheses.nulls import Order, Statistic, null_of, table_key
 from privrank.mechanisms.categories import GRID
+from privrank.mechanisms.permutation import TableArray, permuted_statistics
 from privrank.privacy.offered import (
     Offered,
     largest_square,
     position_scores,
+    questionnaire_places,
 )
 from privrank.release.names import ANSWERED, CEILING, LARGEST, NET
 from privrank.release.release import Release
-from privrank.release.survey import STEPS, Covariates, Design
-from privrank.util.arrays import FloatArray, IntArray, batches
+from privrank.release.survey import STEPS, Covariates, Design, questionnaires_by_group
+from privrank.util.arrays import FloatArray, IntArray, Rng, batches
 from privrank.util.solvers import quadratic, spectrum
 
 _FINEST = 10
@@ -154,6 +176,38 @@ def _norm_steps(
     """Return the statistic of :func:`score_norm`, in lattice steps."""
     apart = (weights @ totals - centre).tolist()
     return math.isqrt(GRID * GRID * sum(one * one for one in apart) // square)
+
+
+def permuted_scores(encoded: EncodedChoices, permutations: int, rng: Rng) -> FloatArray:
+    """Return the statistic of groups, then its values for random re-labellings; sensitive.
+
+    All re-labellings are within questionnaires.
+
+    Returns
+    -------
+    ndarray of float64, shape (permutations + 1,)
+    """
+    design = encoded.design
+    offered = _offered(design)
+    sizes = questionnaires_by_group(design)
+    groups = sizes.shape[1]
+    assert design.covariates is not None
+    group = design.covariates.cell[np.array(offered.patterns)][encoded._version]
+    place = questionnaire_places(offered)[encoded._version]
+    sums = np.zeros((permutations + 1, groups, len(design.items)))
+    for questionnaire in np.flatnonzero((sizes > 0).sum(axis=1) > 1):
+        here = place == questionnaire
+        scores, kind = np.unique(encoded._totals[here], axis=0, return_inverse=True)
+        cells = group[here] * len(scores) + kind.ravel()
+        counts = np.bincount(cells, minlength=groups * len(scores)).reshape(groups, -1)
+        apart = scores - counts.sum(axis=0) @ scores / counts.sum()
+        sums += permuted_statistics(counts, partial(_score_sums, scores=apart), permutations, rng)
+    return np.asarray(np.sqrt((sums**2).sum(axis=2)).sum(axis=1))
+
+
+def _score_sums(tables: TableArray, scores: FloatArray) -> FloatArray:
+    """Return the sums of scores by group, from the counts by group and kind of each table."""
+    return np.asarray(tables @ scores)
 
 
 def _offered(design: Design) -> Offered:

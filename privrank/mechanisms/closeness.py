@@ -118,9 +118,10 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from privrank.encode.encoded import EncodedGroups, EncodedSample
+from privrank.encode.encoded import EncodedChoices, EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
 from privrank.hypotheses.nulls import public_generator, uniform_rankings
+from privrank.mechanisms.choices import permuted_scores
 from privrank.mechanisms.permutation import (
     FLOOR,
     Gram,
@@ -146,7 +147,7 @@ from privrank.plans.samples import (
 from privrank.privacy.budget import Ledger
 from privrank.privacy.draws import draw_permutation
 from privrank.privacy.noise import DiscreteLaplace, draw_cells
-from privrank.release.names import DETAILS, STATISTIC
+from privrank.release.names import DETAILS, PVALUE, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Plan, Sample
 from privrank.util.arrays import FloatArray, IntArray, Rng, batches, orders_of, readonly_copy
@@ -229,6 +230,24 @@ def release_comparison(
         return Drawn(values, early or draw_permutation(len(sample.items), rng))
 
     return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
+
+
+def release_choices(
+    encoded: EncodedChoices,
+    comparison: Comparison,
+    plan: Plan,
+    *,
+    budget: Ledger | None,
+    rng: Rng,
+) -> Release:
+    """Spend the budget and release the p-value of groups that chose from offered sets."""
+
+    def drawn() -> Drawn:
+        statistics = permuted_scores(encoded, int(plan.number("permutations")), rng)
+        pvalue = _outcome(comparison, plan, statistics, rng)
+        return Drawn({PVALUE: np.array([pvalue])}, draw_permutation(len(encoded.design.items), rng))
+
+    return spend_and_release(plan, encoded.design, drawn, budget=budget, rng=rng)
 
 
 def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:

@@ -46,7 +46,15 @@ from privrank.release.names import (
     STATISTIC,
 )
 from privrank.release.release import Release
-from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting
+from privrank.release.survey import (
+    QUIET,
+    Design,
+    PartPlan,
+    Plan,
+    Sample,
+    Setting,
+    questionnaires_by_group,
+)
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import check_extra
 
@@ -300,14 +308,17 @@ class Comparison:
     ----------
     name : str
         Name in summaries.
-    statistic : {"tv", "chi-square", "mallows", "kendall"}
-        Total variation distance, chi-square, or a kernel distance between rankings.
-    form : {"pairs", "sum", "groups", "cells", "table"}
+    statistic : {"tv", "chi-square", "mallows", "kendall", "scores"}
+        Total variation distance, chi-square, a kernel distance between rankings, or the length of
+        sums of position scores.
+    form : {"pairs", "sum", "groups", "cells", "table", "versions"}
         How the samples are combined. ``"pairs"``: the largest distance between two samples.
         ``"sum"``: the sum of the distances of each sample from all. ``"groups"``: the larger of
         this sum and of the largest distance of a single sample. ``"cells"``, for choices: the
         larger of that, minus its expectation given the pooled counts, and of the largest cell.
         ``"table"``, for choices: no statistic, but the table of noisy counts itself is released.
+        ``"versions"``, for choices from offered sets: the sum over groups, with permutations among
+        respondents with the same questionnaire.
     sensitivity : float
         Largest change if one unit is replaced, for every permutation of the labels; of a table, in
         the l1 norm.
@@ -326,8 +337,8 @@ class Comparison:
     """
 
     name: str
-    statistic: Literal["tv", "chi-square", "mallows", "kendall"]
-    form: Literal["pairs", "sum", "groups", "cells", "table"]
+    statistic: Literal["tv", "chi-square", "mallows", "kendall", "scores"]
+    form: Literal["pairs", "sum", "groups", "cells", "table", "versions"]
     sensitivity: float
     blind_to: tuple[Blindness, ...]
     consistent: str | None
@@ -473,6 +484,34 @@ def comparison_of(method: str, sample: Sample) -> Comparison:
         consistent=None,
         effect=None,
         distance=None,
+    )
+
+
+def comparison_of_choices(design: Design) -> Comparison:
+    """Return the comparison of groups that chose from offered sets.
+
+    **Privacy.** The sensitivity is 2 (1 - w) times the length of the largest change of a
+    respondent's scores, with w the smallest share of a group among the respondents with one
+    questionnaire. Proof: `privrank.mechanisms.choices`.
+
+    Raises
+    ------
+    ValueError
+        If no questionnaire was shown to several groups.
+    """
+    sizes = questionnaires_by_group(design)
+    share = sizes / sizes.sum(axis=1, keepdims=True)
+    least = share[sizes > 0].min()
+    if least == 1.0:
+        raise ValueError(
+            "at least one questionnaire must be shown to respondents of several groups, because "
+            "respondents with the same offered sets are compared. Use PrivateBTL.from_formula to "
+            "compare the worths of groups."
+        )
+    sensitivity = 2.0 * (1.0 - float(least)) * design.sensitivity.net_l2
+    blind: tuple[Blindness, ...] = ("equal mean scores",)
+    return Comparison(
+        "scores within questionnaires", "scores", "versions", sensitivity, blind, None
     )
 
 
@@ -631,6 +670,11 @@ def _beside(
         raise ValueError(
             "effect_epsilon= and details_epsilon= are not needed here: the released table of "
             "counts has the distance and all differences at no further cost. Leave both out."
+        )
+    if comparison.form == "versions" and not (effect is None and details is None):
+        raise ValueError(
+            "effect_epsilon= and details_epsilon= are not for choices from offered sets. Leave "
+            "both out, and use PrivateBTL.from_formula for differences of worths."
         )
     apart = not (sample.private_labels or sample.paired)
     beside = {
@@ -805,7 +849,8 @@ def plan_comparison(
         parts[STATISTIC] = _effect_plan(comparison, shares.get(STATISTIC, math.inf))
         if _second(comparison) == "threshold":
             settings[THRESHOLD_LEVEL] = alpha
-    if DETAILS in shares or (free and not (sample.private_labels or sample.paired)):
+    apart = not (sample.private_labels or sample.paired or comparison.form == "versions")
+    if DETAILS in shares or (free and apart):
         parts |= plan_details(sample, shares.get(DETAILS, math.inf))
     rankings = (1 + sample.paired) * sample.nobs if sample.kind == "rankings" else 0
     if rankings > LARGEST_GRAM and len(sample.items) > MAX_FEATURED:

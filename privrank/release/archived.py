@@ -48,6 +48,9 @@ _LARGEST_WHOLE = 2**53
 _OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
 """Parts that are random by themselves and have no additional noise."""
 
+_TESTED = (names.STATISTIC, names.PVALUE)
+"""Parts of tests, which have no rho."""
+
 _WHOLE_PARTS = (names.ORDER, names.PAIR_COUNTS, names.CONCERNED, names.QUERIES, names.FALLBACK)
 
 _DISTRIBUTIONS: dict[type, NoiseName] = {
@@ -367,7 +370,7 @@ def _step_of(
     if name in again:
         return again[name].step
     if isinstance(survey, Design):
-        return part.step if name in (names.WORTHS, names.STATISTIC) else 1.0
+        return part.step if name in (names.WORTHS, *_TESTED) else 1.0
     if name in (names.PAIRS, names.SCORE) and source != "respondents":
         return 1.0 / plan.number("steps")
     if name == names.TOTALS:
@@ -486,7 +489,7 @@ def _check_rho(
     noises = {name: part.noise for name, part in plan.parts.items()}
     scales = {n: noise.scale for n, noise in noises.items() if isinstance(noise, DiscreteGaussian)}
     # tests of choices from offered sets have a design, but pure noise like other tests
-    model = isinstance(survey, Design) and names.STATISTIC not in plan.parts
+    model = isinstance(survey, Design) and plan.parts.keys().isdisjoint(_TESTED)
     stated = source != "respondents" and (model or bool(scales))
     _require(
         (plan.rho is not None) == stated, "A release must have a rho where its parts have one."

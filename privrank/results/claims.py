@@ -133,6 +133,8 @@ CLAIMS = {
     "protected answers": "Protected: the answers. Public: who answered which pairs.",
     "protected choices": "Protected: the answers. Public: which sets were offered to whom, and "
     "which were answered.",
+    "public groups of sets": "Protected: the answers. Public: who is in which group, and which "
+    "sets were offered to whom.",
     "protected silence": "Protected: the answers, and which tasks were answered. Public: which "
     "sets were offered to whom.",
     "protected pairs": "Protected: the answers and who compared which pairs.",
@@ -211,6 +213,8 @@ CLAIMS = {
     "hypotheses": "H0: {null} H1: {alternative}",
     "same distribution": "H0: the {kind} of all groups have the same distribution. H1: at least "
     "one distribution differs.",
+    "same answers to sets": "H0: respondents with the same offered sets answer alike in all "
+    "groups. H1: at least one group answers differently.",
     "exchangeable": "H0: the two {kind} of a respondent are exchangeable. H1: they are not.",
     "compared": "Groups: {groups}.",
     "compared by column": "Groups by {column}: {groups}.",

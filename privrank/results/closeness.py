@@ -29,12 +29,13 @@ from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
-from privrank.release.survey import Plan, Sample
+from privrank.release.survey import Design, Plan, Sample, compared_groups
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import STATEMENTS, assumed, percent, said
 from privrank.results.testnotes import (
     DECISIONS,
+    NO_EFFECT_OF_SETS,
     interval_text,
     is_beside_null,
     power_notes,
@@ -99,10 +100,15 @@ class ClosenessResult(Result):
     asked: Comparison = field(repr=False)
     simulation: Simulation = field(repr=False)
 
+    @property
+    def _sample(self) -> Sample:
+        """Public facts of the groups."""
+        return compared_groups(self.release.survey)
+
     def _shape(self) -> tuple[str, ...]:
         shown = () if self.pvalue is None else (tables.format_pvalue(self.pvalue),)
         return (
-            f"{len(self.release.sample.groups)} groups",
+            f"{len(self._sample.groups)} groups",
             *super(ClosenessResult, self)._shape(),
             *shown,
         )
@@ -116,7 +122,7 @@ class ClosenessResult(Result):
         >>> result.groups.to_dict()
         {'north': 180, 'south': 120}
         """
-        sample = self.release.sample
+        sample = self._sample
         names, sizes = zip(*sample.groups, strict=True)
         return pd.Series(
             sizes,
@@ -297,7 +303,7 @@ class ClosenessResult(Result):
         ------
         ValueError
             If the samples are paired, or group membership is private and the sizes of the groups
-            are therefore unknown.
+            are therefore unknown. Also for choices from offered sets.
 
         Examples
         --------
@@ -307,7 +313,9 @@ class ClosenessResult(Result):
         """
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
-        sample = self.release.sample
+        if isinstance(self.release.survey, Design):
+            raise ValueError(NO_EFFECT_OF_SETS)
+        sample = self._sample
         if sample.private_labels or sample.paired:
             raise ValueError(
                 "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
@@ -365,7 +373,7 @@ class ClosenessResult(Result):
 
     def _compared(self, compared: Sequence[Contrast], level: float) -> pd.DataFrame:
         """Return contrasts of mean scores by item, with simultaneous intervals."""
-        sample = self.release.sample
+        sample = self._sample
         items = list(sample.items)
         # scores lie between 0 and 1: mean ranks are 1 plus (m - 1) times mean scores
         largest = len(items) - 1.0 if sample.kind == "rankings" else 1.0
@@ -425,7 +433,7 @@ class ClosenessResult(Result):
         2   tea  south   0.32   0.21   0.44
         3  milk  south   0.68   0.56   0.79
         """
-        sample = self.release.sample
+        sample = self._sample
         if sample.kind == "rankings" or f"{DETAILS} 0" not in self.release.parts:
             raise ValueError(
                 "no shares were released: fit choices with method='table' or details_epsilon=..."
@@ -448,7 +456,7 @@ class ClosenessResult(Result):
         """
         return plots.differences(
             self.details(),
-            self.release.sample.kind,
+            self._sample.kind,
             self.alpha,
             guarantee.caption(self.release),
             seeded=self.release.source == "seeded",
@@ -478,7 +486,7 @@ class ClosenessResult(Result):
 
     def _table(self, details: bool) -> tables.Table:
         release = self.release
-        sample = self.release.sample
+        sample = self._sample
         # the proof of a smoothed p-value has one step in real numbers, which a note states
         permutations = release.plan.number("permutations")
         # the smallest p-value of a clear difference, rounded up like all p-values
@@ -519,6 +527,7 @@ class ClosenessResult(Result):
                     "none stated" if self.pvalue is None else f"{self.alpha:g}",
                 ),
                 *facts,
+                *guarantee.offered_lines(release),
                 noise=self._noise(details),
                 details=details,
             ),
@@ -528,7 +537,7 @@ class ClosenessResult(Result):
                     *_detail_notes(self),
                 ],
                 tests=[
-                    *_hypotheses_of(sample),
+                    *_hypotheses_of(sample, sets=isinstance(release.survey, Design)),
                     *self._verdict(),
                     *power_notes(self.asked, sample, attainable),
                     *said("completed groups", sample.completed),
@@ -549,7 +558,7 @@ class ClosenessResult(Result):
     def _shares_by_group(self) -> tuple[pd.DataFrame, dict[str, tables.Column]]:
         """Return percentages by group, and the difference of two groups with its interval."""
         shares = self.shares().pivot(index="item", columns="group", values="share")
-        items = list(self.release.sample.items)
+        items = list(self._sample.items)
         frame = 100.0 * shares.loc[items, list(self.groups.index)]
         columns = {str(name): tables.Column(f"{name} %", "{:z.1f}".format) for name in frame}
         if len(self.groups) == 2:
@@ -580,9 +589,9 @@ class ClosenessResult(Result):
         if self.asked.decision is not None:
             bit = said("bit differs" if self.reject else "bit does not differ")
             return [*bit, *said("decision alone"), *said("bit")]
-        if self.release.sample.paired:
+        if self._sample.paired:
             return verdict(self, "no evidence, pairs")
-        private = self.release.sample.private_labels
+        private = self._sample.private_labels
         return verdict(self, "no evidence, private labels" if private else "no evidence")
 
     def _effect_notes(self) -> list[str]:
@@ -648,14 +657,18 @@ class ClosenessResult(Result):
         }
 
 
-def _hypotheses_of(sample: Sample) -> list[str]:
-    """Return notes on H0, H1 and the groups of a comparison of samples."""
+def _hypotheses_of(sample: Sample, *, sets: bool) -> list[str]:
+    """Return notes on H0, H1 and the groups of a comparison of samples.
+
+    `sets` states whether the samples are choices from offered sets.
+    """
+    null = "exchangeable" if sample.paired else "same distribution"
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
     # a column named "group" says no more than the word
     column = "" if sample.group_column == "group" else sample.group_column
     (_, own), *_, (_, behind) = sample.groups
     return [
-        *said("exchangeable" if sample.paired else "same distribution", kind=sample.kind),
+        *said("same answers to sets" if sets else null, kind=sample.kind),
         *said(
             "compared by column" if column else "compared", column=column, groups=", ".join(listed)
         ),
@@ -677,7 +690,7 @@ def _detail_notes(result: ClosenessResult) -> list[str]:
         return []
     release = result.release
     clear = frame[frame["clear"]]
-    stated = clear_words(release.sample, clear, _MAX_WORDS)
+    stated = clear_words(result._sample, clear, _MAX_WORDS)
     left = len(clear) - len(stated)
     keys = ("differences", "differences, released")
     if result.asked.form == "table":
@@ -685,7 +698,7 @@ def _detail_notes(result: ClosenessResult) -> list[str]:
     return [
         *said(
             keys[0] if release.source == "none" else keys[1],
-            measure="mean ranks" if release.sample.kind == "rankings" else "shares",
+            measure="mean ranks" if result._sample.kind == "rankings" else "shares",
             epsilon=release.parts[f"{DETAILS} 0"].epsilon,
             count=len(frame),
             level=percent(1.0 - result.alpha),

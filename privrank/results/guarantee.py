@@ -396,7 +396,8 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
 def sample_privacy(release: Release) -> list[str]:
     """Return the privacy notes of summaries of rankings or choices."""
     if isinstance(release.survey, Design):
-        return privacy_notes(release) + said("protected choices", release.source != "none")
+        key = "protected choices" if release.survey.covariates is None else "public groups of sets"
+        return privacy_notes(release) + said(key, release.source != "none")
     sample = release.sample
     key = "protected sample"
     if sample.private_labels:

@@ -21,6 +21,7 @@ from privrank.results.base import Result, cached_result
 from privrank.results.claims import assumed, percent, said
 from privrank.results.testnotes import (
     DECISIONS,
+    NO_EFFECT_OF_SETS,
     impossible,
     interval_text,
     noise_of,
@@ -318,10 +319,7 @@ class RankTestResult(Result):
         True
         """
         if isinstance(self.release.survey, Design):
-            raise ValueError(
-                "detectable_effect() is for rankings and choices of a category. For choices from "
-                "offered sets simulate answers by worths of interest and fit the test to them."
-            )
+            raise ValueError(NO_EFFECT_OF_SETS)
         power = check_power(power, self.alpha)
         check_count("replicates", replicates, low=20)
         threshold = (

@@ -80,6 +80,12 @@ OTHER_ANSWERS = (
     "some answers have other probabilities, or answers of a respondent depend on each other."
 )
 
+# Message that a test has no detectable effect.
+NO_EFFECT_OF_SETS = (
+    "detectable_effect() is for rankings and choices of a category. For choices from "
+    "offered sets simulate answers by worths of interest and fit the test to them."
+)
+
 # The column of decisions.
 DECISIONS = Column("decision", {True: "reject H0", False: "do not reject"}.__getitem__)
 

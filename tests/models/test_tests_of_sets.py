@@ -61,13 +61,12 @@ def test_without_noise_statistic_and_pvalue_are_those_of_a_direct_computation(an
     for null in (None, NULL):
         worths = np.zeros(5) if null is None else np.array(list(null.values()))
         test = uniformity(frame) if null is None else pr.IdentityTest(frame, null, **PERSON)
-        result = test.fit(np.inf)
+        result = test.fit(np.inf, draws=1_999)
         statistic, drawn = by_hand(frame, answer, worths)
         assert result.statistic == pytest.approx(statistic, abs=2e-3)
         pvalue = (1 + np.count_nonzero(drawn >= statistic)) / (1 + len(drawn))
-        error = math.sqrt(0.25 / len(drawn) + 0.25 / 9_999)
+        error = math.sqrt(0.25 / len(drawn) + 0.25 / 1_999)
         assert abs(result.pvalue - pvalue) < 4 * error
-        assert result.draws == 9_999
 
 
 def by_hand(frame, answer, worths, draws=2_000):
@@ -104,10 +103,10 @@ def by_hand(frame, answer, worths, draws=2_000):
 
 def test_worths_are_detected_and_true_null_worths_are_not():
     frame = survey(400, answer="order", worths=list(NULL.values()))
-    assert uniformity(frame).fit(1.0, rng=generator()).reject
-    assert pr.IdentityTest(frame, NULL, **PERSON).fit(1.0, rng=generator()).pvalue > 0.01
+    assert fitted(uniformity(frame)).reject
+    assert fitted(pr.IdentityTest(frame, NULL, **PERSON)).pvalue > 0.01
     turned = {item: -worth for item, worth in NULL.items()}
-    assert pr.IdentityTest(frame, turned, **PERSON).fit(1.0, rng=generator()).reject
+    assert fitted(pr.IdentityTest(frame, turned, **PERSON)).reject
 
 
 def test_a_null_may_be_a_series_or_a_sequence():
@@ -321,14 +320,115 @@ def test_opposite_camps_reject():
     assert found > 8
 
 
-def test_other_methods_refuse_choices_from_sets():
-    frame = survey().assign(group=["a", "b"] * 60)
-    refused = pytest.raises(TypeError, match="PrivateBTL, UniformityTest or IdentityTest")
-    with refused:
+# Groups that chose from offered sets
+
+
+def towns(sizes=(40, 20), tasks=2, apart=0.0, seed=1, share=(0.5, 0.5)):
+    """Choices of towns, whose last town has other worths; towns have shares of questionnaire 0."""
+    rng = np.random.default_rng(seed)
+    town = np.repeat(range(len(sizes)), sizes)
+    version = (rng.random(len(town)) > np.array(share)[np.minimum(town, 1)]).astype(int)
+    plan = np.array([[(0, 1, 2), (1, 2, 3)], [(2, 3, 4), (0, 3, 4)]])[:, :tasks]
+    person = np.repeat(np.arange(len(town)), tasks)
+    shown = plan[version].reshape(-1, 3)
+    worths = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
+    moved = worths + (town[person] == len(sizes) - 1)[:, None] * apart * worths[::-1]
+    liked = np.take_along_axis(moved, shown, axis=1) + rng.gumbel(size=shown.shape)
+    order = np.take_along_axis(shown, np.argsort(-liked, axis=1), axis=1)
+    return as_frame(shown, order, person).assign(town=np.array(["n", "s", "w"])[town[person]])
+
+
+def closeness(frame, levels=("n", "s"), **arguments):
+    options = {**PERSON, "levels": levels, **arguments}
+    return pr.ClosenessTest.from_formula("best + worst ~ town", frame, **options)
+
+
+def test_groups_with_other_worths_are_detected():
+    for levels, sizes in ((("n", "s"), (200, 100)), (("n", "s", "w"), (100, 100, 100))):
+        result = closeness(towns(sizes, apart=1.0), levels).fit(1.0, rng=generator())
+        assert result.reject
+        assert result.groups.to_list() == list(sizes)
+
+
+def test_groups_with_other_questionnaires_may_answer_alike():
+    pvalues = [
+        closeness(towns((60, 60), share=(0.9, 0.1), seed=seed))
+        .fit(np.inf, permutations=199, rng=generator(seed))
+        .pvalue
+        for seed in range(40)
+    ]
+    # a test across questionnaires rejects nearly always here
+    assert sum(pvalue <= 0.05 for pvalue in pvalues) <= 7
+    assert 0.3 < np.mean(pvalues) < 0.7
+
+
+def test_a_comparison_of_groups_is_read_again_from_its_archive():
+    result = closeness(towns()).fit(1.0, rng=generator())
+    again = pr.from_json(result.to_json())
+    assert str(again.summary()) == str(result.summary())
+    release = pr.Release.from_json(result.release.to_json())
+    assert pr.ClosenessTest.from_release(release, alpha=0.2).pvalue == result.pvalue
+    record = result.release.to_record()
+    record["settings"]["scale"] /= 2
+    with pytest.raises(ValueError, match="the noise of its statistic"):
+        pr.ClosenessTest.from_release(pr.Release.from_record(json.loads(json.dumps(record))))
+    with pytest.raises(ValueError, match="ClosenessTest"):
+        pr.ClosenessTest.from_release(fitted(uniformity(survey())).release)
+
+
+def test_the_summary_of_groups_states_hypotheses_and_guarantee():
+    text = " ".join(str(closeness(towns()).fit(1.0, rng=generator()).summary()).split())
+    assert "H0: respondents with the same offered sets answer alike in all groups" in text
+    assert "Groups by town: n (n = 40), s (n = 20)" in text
+    assert "No. Tasks: 120" in text
+    assert "Public: who is in which group, and which sets were offered to whom" in text
+    assert "opposite camps" in text
+
+
+def test_a_comparison_of_groups_shows_the_shape_only():
+    assert repr(closeness(towns())) == (
+        "<ClosenessTest of choices from offered sets: 5 items, groups n 40, s 20>"
+    )
+
+
+def test_wrong_comparisons_of_groups_are_refused():
+    frame = towns()
+    ledger = pr.Budget(epsilon=1.0, unit="respondent")
+    for wrong, match in (
+        ({"respondent": None}, "respondent= must name the column"),
+        ({"levels": None}, "levels must be declared"),
+        ({"levels": ["n", "w"]}, "not listed"),
+        ({"labels": "private"}, "labels= must be left out"),
+        ({"paired": True}, "paired= must be left out"),
+        ({"categories": ITEMS}, "takes only"),
+        ({"bounds": {"town": (0, 1)}}, "bounds"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=match):
+            closeness(frame, **wrong)
+    for right in ("1", "town + id", "town:id", "0 + town"):
+        with pytest.raises(ValueError, match="one column of groups|levels"):
+            pr.ClosenessTest.from_formula(
+                f"best + worst ~ {right}", frame, levels=["n", "s"], **PERSON
+            )
+    with pytest.raises(ValueError, match="in one frame with a column of groups"):
         pr.ClosenessTest(frame[:60], frame[60:], respondent="id", max_rows=2)
-    for formula in ("best ~ group", "best + worst ~ group"):
-        with refused:
-            pr.ClosenessTest.from_formula(formula, frame, levels=["a", "b"], **PERSON)
+    with pytest.raises(ValueError, match="shown to respondents of several groups"):
+        closeness(towns(share=(1.1, -0.1))).fit(1.0, budget=ledger)
+    for wrong, match in (
+        ({"method": "tv"}, "'auto' for choices from offered sets"),
+        ({"effect_epsilon": 1.0}, "are not for choices from offered sets"),
+        ({"details_epsilon": 1.0}, "are not for choices from offered sets"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            closeness(frame).fit(1.0, budget=ledger, **wrong)
+    assert ledger.spent == (0.0, 0.0)
+    with pytest.raises(ValueError, match="simulate answers by worths"):
+        closeness(frame).fit(1.0, budget=ledger, rng=generator()).detectable_effect()
+
+
+def test_other_methods_refuse_choices_from_sets():
+    frame = survey()
+    refused = pytest.raises(TypeError, match="PrivateBTL, UniformityTest or IdentityTest")
     with refused:
         pr.PrivateRankAggregation(frame, items=ITEMS, respondent="id", max_rows=2)
     with refused:
