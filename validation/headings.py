@@ -85,6 +85,11 @@ TABLES = {
         "width then": "width by concentration alone",
     },
     "closeness_power": {"auto": "default", "sizes": "group sizes"},
+    "closeness_sets": {
+        "sizes": "group sizes",
+        "wald": "Wald test of worths",
+        "summed": "summed scores",
+    },
     "closeness_tables": {"sizes": "group sizes", "p that the level is at most 0.05": "p-value"},
     "closeness_private": {
         "sizes": "group sizes",

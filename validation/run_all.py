@@ -52,6 +52,7 @@ STUDIES = (
     "closeness_borders",
     "closeness_private",
     "closeness_invariance",
+    "closeness_sets",
     "closeness_activity",
     "closeness_details",
     "closeness_features",
