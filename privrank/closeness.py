@@ -131,6 +131,10 @@ class ClosenessTest:
     comparisons are simultaneous, whether or not the test rejects, so all differences whose
     intervals exclude 0 may be reported.
 
+    **Choices from offered sets.** Respondents with the same offered sets are compared. The statistic
+    is the length of the differences of their position scores between groups, and the groups of
+    these respondents are permuted (:mod:`privrank.mechanisms.choices`).
+
     **Paired samples.** With ``paired=True`` the null hypothesis is that the two answers of a
     respondent are exchangeable. Permutations swap the two answers, and the unit is a respondent
     with both (:mod:`privrank.mechanisms.permutation`).
