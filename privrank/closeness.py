@@ -46,8 +46,9 @@ from privrank.plans.samples import (
 )
 from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.published import asz18
+from privrank.release.groups import compared_groups
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Design, Plan, Sample, compared_groups, kind_of
+from privrank.release.survey import Design, Plan, Sample, kind_of
 from privrank.results.closeness import ClosenessResult
 from privrank.results.ledger import Budget
 from privrank.results.ranktest import tested_survey
@@ -131,9 +132,9 @@ class ClosenessTest:
     comparisons are simultaneous, whether or not the test rejects, so all differences whose
     intervals exclude 0 may be reported.
 
-    **Choices from offered sets.** Respondents with the same offered sets are compared. The statistic
-    is the length of the differences of their position scores between groups, and the groups of
-    these respondents are permuted (:mod:`privrank.mechanisms.choices`).
+    **Choices from offered sets.** Respondents with the same offered sets are compared: their groups
+    are permuted. The statistic is the length of the differences between groups in the sums of
+    position scores (:mod:`privrank.mechanisms.choices`).
 
     **Paired samples.** With ``paired=True`` the null hypothesis is that the two answers of a
     respondent are exchangeable. Permutations swap the two answers, and the unit is a respondent
@@ -229,7 +230,7 @@ class ClosenessTest:
             in a categorical column; for choices `categories`, which are required; for rankings
             `ties` and `missing`. A polars Enum, or a column of True and False, declares its own
             levels or categories. Public groups without respondents are omitted. Choices from sets
-            have public groups, and take `items` in place of `categories`.
+            have public groups, and take `items` instead of `categories`.
 
         Returns
         -------

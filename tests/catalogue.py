@@ -480,10 +480,10 @@ def closenesses():
     thirds = surveys.in_groups(ranked, (10, 12, 8))
     torn = surveys.in_groups(surveys.partial_rankings(), (15, 15))
     leading = surveys.in_groups(surveys.leading_lists(), (15, 15))
-    sets = {"formula": "best + worst ~ gender", "items": ITEMS}
-    genders = {"levels": surveys.LEVELS["gender"]}
+    sets, genders = surveys.offered(), {"items": ITEMS, "levels": surveys.LEVELS["gender"]}
+    by_gender = {"formula": "best + worst ~ gender"}
     return [
-        *fits("groups of sets", test, surveys.offered(), person | genders, [few], **sets),
+        *fits("groups of sets", test, sets, person | genders, [few], **by_gender),
         *fits("two samples", test, samples, {"items": ITEMS}, kernels),
         *fits("groups, completed", test, torn, levels | COMPLETE, kernels[:1], **ranking),
         *fits("groups, lists", test, leading, levels | LISTS, kernels[:1], **ranking),

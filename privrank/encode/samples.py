@@ -399,8 +399,8 @@ def _refuse_sets(names: Sequence[str]) -> None:
     if {"offered 1", "offered 2"} <= set(names):
         raise TypeError(
             "choices from offered sets must be given to PrivateBTL, UniformityTest or "
-            "IdentityTest, which take the sets into account. To compare groups, use "
-            "PrivateBTL.from_formula."
+            "IdentityTest, which take the sets into account. To compare groups, use a formula of "
+            "ClosenessTest or PrivateBTL."
         )
 
 

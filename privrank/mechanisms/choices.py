@@ -15,8 +15,8 @@ changes it. Without this restriction groups with different questionnaires would 
 null hypothesis.
 
 **Privacy of groups.** Unit and neighbours: all answers of one respondent are replaced;
-questionnaires and groups are public and stay. Let x move by d. Of the n_q respondents with the same
-questionnaire, a share w_h is in group h, and a re-labelling can put the respondent into any group g
+questionnaires and groups are public and stay. Let x move by d. A share w_h of the respondents with
+the same questionnaire is in group h, and a re-labelling can put the respondent into any group g
 with w_g > 0. Then D_g moves by (1 - w_g) d, and D_h of any other group by -w_h d. So the statistic
 moves by at most 2 (1 - w_g) |d|, for every re-labelling. |d| is at most `net_l2` of the design
 (:class:`privrank.privacy.offered.OfferedSensitivity`). The smoothed p-value is private with this
@@ -59,9 +59,10 @@ from privrank.privacy.offered import (
     position_scores,
     questionnaire_places,
 )
+from privrank.release.groups import questionnaires_by_group
 from privrank.release.names import ANSWERED, CEILING, LARGEST, NET
 from privrank.release.release import Release
-from privrank.release.survey import STEPS, Covariates, Design, questionnaires_by_group
+from privrank.release.survey import STEPS, Covariates, Design
 from privrank.util.arrays import FloatArray, IntArray, Rng, batches
 from privrank.util.solvers import quadratic, spectrum
 

@@ -36,6 +36,7 @@ from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
+from privrank.release.groups import questionnaires_by_group
 from privrank.release.names import (
     BOUNDARY,
     DECISION,
@@ -46,15 +47,7 @@ from privrank.release.names import (
     STATISTIC,
 )
 from privrank.release.release import Release
-from privrank.release.survey import (
-    QUIET,
-    Design,
-    PartPlan,
-    Plan,
-    Sample,
-    Setting,
-    questionnaires_by_group,
-)
+from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import check_extra
 

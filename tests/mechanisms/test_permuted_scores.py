@@ -19,7 +19,7 @@ from privrank.mechanisms.choices import permuted_scores
 from privrank.plans import samples
 from privrank.plans.samples import comparison_of_choices
 from privrank.privacy.offered import position_scores
-from privrank.release import survey as survey_facts
+from privrank.release import groups as group_facts
 
 ITEMS = ["tea", "milk", "juice", "water"]
 ANSWERS = ("best", "worst", "best-worst", "order")
@@ -182,7 +182,7 @@ def test_labellings_across_questionnaires_are_found(monkeypatch):
     def all_alike(plan):
         return np.zeros(len(plan.versions), dtype=np.int64)
 
-    for module in (choices, survey_facts):
+    for module in (choices, group_facts):
         monkeypatch.setattr(module, "questionnaire_places", all_alike)
     encoded = survey("order", PEOPLE)
     found = choices.permuted_scores(encoded, 1, np.random.default_rng(1))[0]
