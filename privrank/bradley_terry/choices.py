@@ -39,8 +39,6 @@ as both cyclic products are e^(v_i + v_j + v_k) divided by the sums of the three
 worths this is 1/4 + (s - 2) / 12, which is (s + 1) / 3 times the variance of a comparison.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

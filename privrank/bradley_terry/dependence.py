@@ -7,8 +7,6 @@ effects, or second moments, of contrasts that the first stage of the same releas
 They give the covariance of the scores over respondents. This module has no access to the data.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

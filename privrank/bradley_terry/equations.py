@@ -39,8 +39,6 @@ Each mechanism has a constructor of the equations (:data:`READERS`). This module
 the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce

@@ -4,8 +4,6 @@ The shrinkage of the estimates, by the prior on worths and the ridge that balanc
 noise, depends on public numbers only. Planning uses the same shrinkage.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -13,8 +13,6 @@ The number in ``offered`` marks how many columns a set takes: a frame that has l
 refused. Messages name columns and rules, never a cell's value.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -49,8 +49,6 @@ References
 McDiarmid (1989); Hoeffding (1963), https://doi.org/10.1080/01621459.1963.10500830.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
