@@ -76,7 +76,6 @@ from privrank.util.arrays import (
     FloatArray,
     IntArray,
     own_arrays,
-    readonly,
     readonly_copy,
 )
 from privrank.util.solvers import dense, product
@@ -571,7 +570,7 @@ def _equations(
     facts["terms"] = (terms or {}) | facts.get("terms", {})
     return ScoreEquations(
         len(design.items),
-        readonly(linear.centred(score)),
+        readonly_copy(linear.centred(score)),
         linear=linear,
         covariates=design.covariates,
         **facts,
