@@ -196,7 +196,7 @@ class Encoded:
         First item, second item, comparisons, and wins minus losses of the first item, for each pair
         that occurs.
     _parts : RespondentBlocks, optional
-        The answers of respondents, if these are the units.
+        The answers of respondents, if these are the units; empty if rows are.
     _units : ndarray of int64 or None
         Number of units per covariate pattern; None without covariates. With covariates, item i with
         pattern s has the number s m + i in `_pairs`.
@@ -209,7 +209,7 @@ class Encoded:
 
     design: Design
     _pairs: tuple[IntArray, IntArray, IntArray, IntArray]
-    _parts: RespondentBlocks | None = None
+    _parts: RespondentBlocks = RespondentBlocks()
     _units: IntArray | None = None
     _loose: bool = False
     _ties: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
