@@ -356,8 +356,11 @@ def encode_tested(
 ) -> EncodedSample | EncodedChoices:
     """Validate the data of a test: a choices frame, or the data of :func:`encode_data`.
 
-    The unit of privacy must be stated for choices from offered sets.
+    Data that are encoded already are returned as they are. The unit of privacy must be stated for
+    choices from offered sets.
     """
+    if isinstance(data, EncodedSample | EncodedChoices):
+        return data
     if is_choices(data):
         usual = {"categories": categories, "ties": ties != "refuse", "missing": missing != "refuse"}
         check_only_choices({name: not value for name, value in usual.items()}, "public")
