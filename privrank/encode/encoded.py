@@ -168,17 +168,8 @@ class RespondentBlocks:
         )
 
     def group(self, number: int) -> RespondentBlocks:
-        """Return the rows of one group from parts that contain several groups."""
-        if self.made is None:
-            return RespondentBlocks(
-                tuple(part[number] for part in self.held if len(part[number].name))
-            )
-
-        def total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
-            # a part without respondents of the group adds nothing
-            return self.total(lambda p: function(p[number]) if len(p[number].name) else None, add)
-
-        return RespondentBlocks(made=total)
+        """Return the rows of one group, which some parts may lack, from parts of several groups."""
+        return self.then(lambda part: part[number])
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
