@@ -385,7 +385,7 @@ def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> 
         return penalty * _ridge(equations, prior, 1.0 / equations.function.spread**2)
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     inner = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
-    ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(inner)[0] @ prior
+    ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(inner) @ prior
     alone = 1.0 + 0.25 * equations.variance(ORDER_EFFECT) / (fitted.mean_curvature * total)
     return _ridge(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 
