@@ -12,7 +12,7 @@ import numpy as np
 
 from privrank.closeness import ClosenessTest
 from privrank.encode.choices import encode_tested, formula_tested
-from privrank.encode.encoded import EncodedChoices, EncodedSample
+from privrank.encode.encoded import EncodedChoices
 from privrank.encode.groups import against_answers
 from privrank.encode.samples import encode_counts
 from privrank.hypotheses.nulls import (
@@ -160,19 +160,16 @@ class IdentityTest:
         null_nobs: int | None = None,
         null_noise: float | None = None,
     ) -> None:
-        if isinstance(data, EncodedSample | EncodedChoices):
-            self._encoded = data
-        else:
-            self._encoded = encode_tested(
-                data,
-                items=items,
-                categories=categories,
-                respondent=respondent,
-                max_rows=max_rows,
-                ties=ties,
-                missing=missing,
-                known=null_categories(null),
-            )
+        self._encoded = encode_tested(
+            data,
+            items=items,
+            categories=categories,
+            respondent=respondent,
+            max_rows=max_rows,
+            ties=ties,
+            missing=missing,
+            known=null_categories(null),
+        )
         encoded = self._encoded
         self._null = read_null(
             null, encoded.sample, anywhere=getattr(encoded, "missing", None) == "half"

@@ -10,7 +10,6 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from privrank.encode.choices import encode_tested, formula_tested
-from privrank.encode.encoded import EncodedChoices, EncodedSample
 from privrank.encode.samples import encode_counts
 from privrank.hypotheses.nulls import Null, RandomBit, Statistic, null_for, uniform, wanted_draws
 from privrank.local import uniform as reported
@@ -158,18 +157,15 @@ class UniformityTest:
         ties: Ties = "refuse",
         missing: Gaps = "refuse",
     ) -> None:
-        if isinstance(rankings, EncodedSample | EncodedChoices):
-            self._encoded = rankings
-        else:
-            self._encoded = encode_tested(
-                rankings,
-                items=items,
-                categories=categories,
-                respondent=respondent,
-                max_rows=max_rows,
-                ties=ties,
-                missing=missing,
-            )
+        self._encoded = encode_tested(
+            rankings,
+            items=items,
+            categories=categories,
+            respondent=respondent,
+            max_rows=max_rows,
+            ties=ties,
+            missing=missing,
+        )
 
     @classmethod
     @checks.without_weights

@@ -39,8 +39,6 @@ as both cyclic products are e^(v_i + v_j + v_k) divided by the sums of the three
 worths this is 1/4 + (s - 2) / 12, which is (s + 1) / 3 times the variance of a comparison.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +50,7 @@ from privrank.bradley_terry.fit import LOGIT_MEAN_CURVATURE, ScoreFunction
 from privrank.distributions.links import LOGIT, Link
 from privrank.privacy.offered import Answer, offered_edges
 from privrank.release.survey import Design, PairCounts
-from privrank.util.arrays import FloatArray, IntArray, immutable, own_arrays, readonly
+from privrank.util.arrays import FloatArray, IntArray, immutable, own_arrays, readonly_copy
 
 _LARGEST = 700.0
 """Difference of worths beyond which odds are treated as constant; they are then 10^304."""
@@ -328,7 +326,7 @@ def _size(edges: FloatArray | IntArray) -> int:
 def _incidence(size: int) -> FloatArray:
     """Return the differences of the items of each edge of a set, shape (s (s - 1) / 2, s)."""
     first, second = np.triu_indices(size, 1)
-    return readonly(np.eye(size)[first] - np.eye(size)[second])
+    return readonly_copy(np.eye(size)[first] - np.eye(size)[second])
 
 
 def _odds(t: FloatArray) -> FloatArray:

@@ -367,7 +367,7 @@ def _null_point(inference: Inference, rows: FloatArray, values: FloatArray) -> F
     moved = inference.moves(rows)
     inner = moved @ rows.T
     off = propagate(inner, np.eye(len(rows)))
-    return b + moved.T @ (pseudo_inverse(off)[0] @ inner @ (values - rows @ b))
+    return b + moved.T @ (pseudo_inverse(off) @ inner @ (values - rows @ b))
 
 
 def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> JointTest:

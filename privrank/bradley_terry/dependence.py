@@ -7,8 +7,6 @@ effects, or second moments, of contrasts that the first stage of the same releas
 They give the covariance of the scores over respondents. This module has no access to the data.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -48,7 +46,7 @@ from privrank.release.names import (
 )
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, readonly
+from privrank.util.arrays import FloatArray, readonly_copy
 from privrank.util.solvers import dense, product, propagate, quadratic, spectrum
 
 FARTHEST = 4.0
@@ -536,7 +534,7 @@ class Clusters:
     def _blocks(self) -> list[tuple[slice, FloatArray, FloatArray, FloatArray]]:
         """Runs of pairs that one respondent can have answered, with their moments."""
         return [
-            (part, readonly(zz), readonly(zn), readonly(nn))
+            (part, readonly_copy(zz), readonly_copy(zn), readonly_copy(nn))
             for part, zz, zn, nn in moments_by_block(self.equations, self.release)
         ]
 

@@ -39,8 +39,6 @@ Each mechanism has a constructor of the equations (:data:`READERS`). This module
 the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
@@ -78,7 +76,6 @@ from privrank.util.arrays import (
     FloatArray,
     IntArray,
     own_arrays,
-    readonly,
     readonly_copy,
 )
 from privrank.util.solvers import dense, product
@@ -573,7 +570,7 @@ def _equations(
     facts["terms"] = (terms or {}) | facts.get("terms", {})
     return ScoreEquations(
         len(design.items),
-        readonly(linear.centred(score)),
+        readonly_copy(linear.centred(score)),
         linear=linear,
         covariates=design.covariates,
         **facts,

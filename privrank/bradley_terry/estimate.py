@@ -4,8 +4,6 @@ The shrinkage of the estimates, by the prior on worths and the ridge that balanc
 noise, depends on public numbers only. Planning uses the same shrinkage.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +23,7 @@ from privrank.bradley_terry.predictor import Ridge, item_basis, ridge_product
 from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, ORDER_EFFECT, WINS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
-from privrank.util.arrays import FloatArray, immutable, own_arrays, readonly
+from privrank.util.arrays import FloatArray, immutable, own_arrays, readonly_copy
 from privrank.util.solvers import dense, product, pseudo_inverse
 
 _SURPLUS_STEPS = 3
@@ -127,7 +125,9 @@ class Covariance:
         return self._whole(self.sampled + self.noisy + product(self.response, self.scattered))
 
     def _whole(self, half: FloatArray) -> FloatArray:
-        return readonly(product(half, self.response.T))  # read-only because users may receive it
+        return readonly_copy(
+            product(half, self.response.T)
+        )  # read-only because users may receive it
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one per row, given a half."""
@@ -267,14 +267,14 @@ def covariance(equations: ScoreEquations, release: Release, fitted: WorthEstimat
     if LARGEST in release.found and not equations.tied:
         alone = released_effect(release)
     elif equations.random_pairs or release.parts.keys() & {DEPENDENCE, MOMENTS[0]}:
-        alone = readonly(
+        alone = readonly_copy(
             product(moved, (1.0 - of_responses) * independent_scores(equations, release, b))
         )
     return Covariance(
-        readonly(moved),
-        readonly(scores),
-        readonly(sampled),
-        readonly(product(moved, noise)),
+        readonly_copy(moved),
+        readonly_copy(scores),
+        readonly_copy(sampled),
+        readonly_copy(product(moved, noise)),
         alone,
     )
 
@@ -385,7 +385,7 @@ def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> 
         return penalty * _ridge(equations, prior, 1.0 / equations.function.spread**2)
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     inner = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
-    ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(inner)[0] @ prior
+    ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(inner) @ prior
     alone = 1.0 + 0.25 * equations.variance(ORDER_EFFECT) / (fitted.mean_curvature * total)
     return _ridge(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 

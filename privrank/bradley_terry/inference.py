@@ -48,7 +48,7 @@ from privrank.hypotheses.nulls import public_generator
 from privrank.release.names import CEILING, DEPENDENCE, LARGEST, MOMENTS, RESIDUAL
 from privrank.release.release import Release
 from privrank.release.survey import PairCounts
-from privrank.util.arrays import FloatArray, batches, readonly, readonly_copy
+from privrank.util.arrays import FloatArray, batches, readonly_copy
 from privrank.util.solvers import find_root, product, quadratic, solve_each, spectrum
 
 MAX_SIMULATED_ITEMS = 50
@@ -382,7 +382,7 @@ class Inference:
             possible = float(facts.score @ self.fitted.coefficients) < most
         if possible:
             return facts.score
-        return readonly(-facts.linear.scores(self.left(self.at_fit)))
+        return readonly_copy(-facts.linear.scores(self.left(self.at_fit)))
 
     def left(self, t: FloatArray) -> FloatArray:
         """Return the residual of each edge, or minus its expected score if answers are not known.
@@ -431,7 +431,7 @@ class Inference:
         """Covariance of normal score errors other than sampling and simulated noise, (p, p)."""
         terms = [term for term in self.equations.terms.values() if term.additional]
         noise = self.equations.noise_covariance(self.fitted.coefficients, terms)
-        return readonly(noise + self.errors.scattered)
+        return readonly_copy(noise + self.errors.scattered)
 
     @property
     def score_errors(self) -> ScoreErrors | None:
@@ -503,7 +503,7 @@ class FreeFit:
         spanned = within @ item_basis(without, m).T @ item_basis(design.covariates, m)
         values, vectors = spectrum(spanned @ spanned.T)
         others = vectors[:, values <= 1e-9]
-        left = readonly(within @ others @ others.T @ within)
+        left = readonly_copy(within @ others @ others.T @ within)
         if np.trace(left) < 0.5:
             return None
         fitted = estimate(score_equations(free), free, None if corrected else 0.0)

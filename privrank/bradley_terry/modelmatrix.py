@@ -5,8 +5,6 @@ has no access to the data. The level of each unit, or its value within the bound
 data frame later (:mod:`privrank.encode.comparisons`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product

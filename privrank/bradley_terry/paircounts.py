@@ -37,8 +37,6 @@ for more (``tests/release/test_connected.py``). The noise is symmetric, so a cut
 as many comparisons is classified as empty with at most the same probability.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -11,8 +11,6 @@ hence E exp(i t (D - c)) = exp(B(theta - i t) - B(theta)), E D = c - B'(theta) a
 Var D = B''(theta). Distribution functions are computed by inverting the characteristic function.
 """
 
-from __future__ import annotations
-
 import cmath
 import math
 

@@ -13,11 +13,8 @@ The number in ``offered`` marks how many columns a set takes: a frame that has l
 refused. Messages name columns and rules, never a cell's value.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -32,7 +29,6 @@ from privrank.encode.comparisons import (
     check_numeric_columns,
     declared_predictor,
     read_patterns,
-    units_by_pattern,
 )
 from privrank.encode.encoded import (
     EncodedChoices,
@@ -45,7 +41,7 @@ from privrank.encode.encoded import (
 from privrank.encode.rankingforms import Names, item_codes
 from privrank.encode.samples import encode_data, sample_of_formula
 from privrank.privacy.offered import Answer, Offered, position_scores
-from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.release.survey import Design, PairCounts
 from privrank.util.arrays import BoolArray, IntArray
 from privrank.util.checks import UNSTATED, check_count
 from privrank.util.formula import parse
@@ -274,7 +270,8 @@ def encode_tasks(
     owner = None if respondent is None else keys[respondent]
     nobs = units_of(owner, respondent, np.sign(size), bound)
     person = np.arange(nobs) if owner is None else owner.codes
-    pattern, described = _patterns(predictor, keys, person)
+    once = np.ones(len(person), dtype=np.int64)
+    pattern, described, _ = read_patterns(predictor, keys, once, once, person, "public")
     offered, version = questionnaires(
         person, pattern, shown, answer_of(answers), "private" if silent else None
     )
@@ -296,7 +293,7 @@ def encode_tasks(
     )
     # the pairs of items of all sets
     check_connected(cast(PairCounts, design.pairs), design.items)
-    if described is not None and not tested:
+    if not tested:
         check_identified(design)
     return EncodedChoices(design, totals, version)
 
@@ -374,8 +371,11 @@ def encode_tested(
 ) -> EncodedSample | EncodedChoices:
     """Validate the data of a test: a choices frame, or the data of :func:`encode_data`.
 
-    The unit of privacy must be stated for choices from offered sets.
+    Data that are encoded already are returned as they are. The unit of privacy must be stated for
+    choices from offered sets.
     """
+    if isinstance(data, EncodedSample | EncodedChoices):
+        return data
     if is_choices(data):
         usual = {"categories": categories, "ties": ties != "refuse", "missing": missing != "refuse"}
         check_only_choices({name: not value for name, value in usual.items()}, "public")
@@ -465,18 +465,6 @@ def read_tasks(
     frames.check_rows(int(np.count_nonzero(size)), "choices")
     rows = np.flatnonzero(size) if by_row else np.arange(len(size))
     return table.iloc[rows], shown[rows], chosen[rows]
-
-
-def _patterns(
-    predictor: Predictor | None, keys: Mapping[str, coding.Key], person: IntArray
-) -> tuple[IntArray, Covariates | None]:
-    """Return the pattern of covariates of each row, and all patterns with their units."""
-    if predictor is None:
-        return np.zeros_like(person), None
-    once = np.ones(len(person), dtype=np.int64)
-    pattern, described = read_patterns(predictor, keys, once.astype(np.int8), person, "public")
-    units = units_by_pattern(pattern, once, person, described)
-    return pattern, replace(described, units=units)
 
 
 def questionnaires(

@@ -64,9 +64,8 @@ def count_parts(
 
 
 def _both(add: Callable[[Any, Any], Any], one: Any, other: Any) -> tuple[int, Any]:
-    """Add two pairs (fingerprint, sum); a sum is None if its part is empty."""
-    sums = [part for part in (one[1], other[1]) if part is not None]
-    return (one[0] + other[0]) % 2**64, reduce(add, sums) if sums else None
+    """Add two pairs (fingerprint, sum)."""
+    return (one[0] + other[0]) % 2**64, add(one[1], other[1])
 
 
 def _fingerprint(held: Any) -> int:

@@ -15,6 +15,7 @@ columns and rules, never a cell's value.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from numbers import Real
 from typing import Any, Literal
 
@@ -251,28 +252,28 @@ def as_comparisons(
         columns = OpenedFrame(frame, items, respondent=respondent)
         present = columns.names
         named = {"item1": item1, "item2": item2}
-        if form in _RANKED:
-            read = _ranked(columns, form, places, ties, missing)
-        elif form == "wide":
-            read = read_wide(columns, pairs, sep, codes, distinct)
-        elif form == "counts":
-            read = read_counts(columns, named, {"win1": win1, "win2": win2}, ties, distinct)
-        elif form == "winner-loser":
-            read = read_decided(columns, {"winner": winner, "loser": loser}, ties, counts)
-        else:
-            read = read_long_pairs(columns, named, outcome, counts, codes)
+        won = {"win1": win1, "win2": win2}
+        ranked = partial(_ranked, columns, form, places, ties, missing)
+        readers = {
+            "rankings": ranked,
+            "orders": ranked,
+            "wide": partial(read_wide, columns, pairs, sep, codes, distinct),
+            "counts": partial(read_counts, columns, named, won, ties, distinct),
+            "winner-loser": partial(
+                read_decided, columns, {"winner": winner, "loser": loser}, ties, counts
+            ),
+            "long": partial(read_long_pairs, columns, named, outcome, counts, codes),
+        }
+        read = readers[form]()
     # whether the questionnaire fixed the pairs and their order (check_fixed) is decided from
     # arguments and column names alone
     if missing != "refuse" or frames.has_lists(present):
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
-    unordered = frames.is_unordered(frame, present) or form in _UNORDERED
-    return _marked(read) if unordered or (form == "counts" and distinct) else read
-
-
-def _marked(read: pd.DataFrame) -> pd.DataFrame:
-    """Mark that items are in list order, because it is not known which was named first."""
-    read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))
-    read.attrs[frames.ORDER_FROM] = "items"
+    unordered = form in _UNORDERED or (form == "counts" and distinct)
+    if unordered or frames.is_unordered(frame, present):
+        # mark that items are in list order, because it is not known which was named first
+        read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))
+        read.attrs[frames.ORDER_FROM] = "items"
     return read
 
 
@@ -457,11 +458,7 @@ def read_counts(
             )
     numbers = [coding.whole_counts(table[n], n) for n in others.values() if n is not None]
     kinds = [sign, -sign, np.zeros(len(first))][: len(numbers)]
-    row = np.repeat(np.arange(len(first)), len(kinds))
-    outcome = np.column_stack(kinds).ravel()
-    number = np.column_stack(numbers).ravel()
-    person = None if person is None else person.take(row)
-    return _compared(labels, first[row], second[row], outcome, person, number)
+    return _counted(labels, first, second, kinds, numbers, person)
 
 
 def read_matrix(frame: object, items: object, ties: object, respondent: object) -> pd.DataFrame:
@@ -482,10 +479,28 @@ def read_matrix(frame: object, items: object, ties: object, respondent: object) 
                 "their cells. Use (t + t.T) for a triangular matrix t."
             )
         counts[0.0] = shared[low, high]
-    every = np.repeat(np.arange(len(low)), len(counts))
-    outcome = np.tile(list(counts), len(low))
-    number = np.column_stack(list(counts.values())).ravel()
-    return _compared(labels, low[every], high[every], outcome, None, number)
+    outcomes = [np.full(len(low), outcome) for outcome in counts]
+    return _counted(labels, low, high, outcomes, list(counts.values()), None)
+
+
+def _counted(
+    labels: Names,
+    first: IntArray,
+    second: IntArray,
+    outcomes: Sequence[FloatArray],
+    numbers: Sequence[IntArray],
+    person: pd.Series[Any] | None,
+) -> pd.DataFrame:
+    """Return one row for each pair and outcome, with the number of such comparisons."""
+    row = np.repeat(np.arange(len(first)), len(numbers))
+    return _compared(
+        labels,
+        first[row],
+        second[row],
+        np.column_stack(outcomes).ravel(),
+        None if person is None else person.take(row),
+        np.column_stack(numbers).ravel(),
+    )
 
 
 def _whole(table: pd.DataFrame, column: str | None) -> IntArray | None:

@@ -36,7 +36,6 @@ from privrank.release.survey import (
     Design,
     DesignKind,
     PairCounts,
-    Ties,
     scaled_position,
 )
 from privrank.util.arrays import IntArray
@@ -192,16 +191,10 @@ def encode_comparisons(
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
-    counted, parts = count_all(
-        view, ComparisonSpec(columns, labels, bound, distinct, tied, kind, sampled, predictor)
-    )
-    first, second = np.divmod(counted.codes, len(labels))
-    second += first // len(labels) * len(labels)
-    pairs = first, second, counted.comparisons, counted.net
     facts = Design(
         items=tuple(str(label) for label in labels),
-        nobs=counted.nobs,
-        unit="row" if parts is None else "respondent",
+        nobs=0,
+        unit="row" if columns.respondent is None else "respondent",
         max_rows=bound,
         distinct_pairs=distinct,
         ties=tied,
@@ -209,11 +202,16 @@ def encode_comparisons(
         pairs=None,
         excess="sample" if sampled else "refuse",
     )
+    counted, parts = count_all(view, ComparisonSpec(columns, labels, facts, predictor))
+    first, second = np.divmod(counted.codes, len(labels))
+    second += first // len(labels) * len(labels)
+    pairs = first, second, counted.counts[0], counted.counts[1]
+    facts = replace(facts, nobs=counted.nobs)
     # the design declares the public facts; only a public design reads them from the data
     if (public := public_pairs(facts, pairs, pair_counts, labels)) is not None:
         check_connected(public, facts.items)
     facts = replace(facts, pairs=public, covariates=counted.described)
-    if facts.covariates is not None and kind == "public":
+    if kind == "public":
         check_identified(facts)
     # with excess="sample" rows are counted only after the secret draw of a fit
     if sampled and columns.counts is not None and not distinct and facts.nobs * bound > _MAX_DRAWN:
@@ -228,15 +226,14 @@ def encode_comparisons(
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSpec:
-    """The declarations by which each part of a frame is validated and counted."""
+    """The declarations by which each part of a frame is validated and counted.
+
+    `labels` are the items, `design` are the declared facts without units.
+    """
 
     columns: ComparisonColumns
     labels: tuple[Any, ...]
-    max_rows: int
-    distinct_pairs: bool
-    ties: Ties
-    kind: DesignKind
-    sampled: bool
+    design: Design
     predictor: Predictor | None
 
 
@@ -244,22 +241,20 @@ class ComparisonSpec:
 class CountedRows:
     """Counts of a frame, or of a part of it: number of units, and counts by pair.
 
-    Pairs are numbered as in :class:`privrank.encode.encoded.RespondentBlock`. `units` are the
-    numbers of units by pattern of the covariates in `described`; `ties` is one number.
+    Pairs are numbered as in :class:`privrank.encode.encoded.RespondentBlock`. `counts` are the
+    comparisons of each pair, and the wins minus losses of its first item. `units` are the numbers
+    of units by pattern of the covariates in `described`; `ties` is one number.
     """
 
     nobs: int
     codes: IntArray
-    comparisons: IntArray
-    net: IntArray
+    counts: IntArray
     ties: IntArray
     units: IntArray | None
     described: Covariates | None
 
 
-def count_all(
-    view: frames.Frame, rules: ComparisonSpec
-) -> tuple[CountedRows, RespondentBlocks | None]:
+def count_all(view: frames.Frame, rules: ComparisonSpec) -> tuple[CountedRows, RespondentBlocks]:
     """Return the counts of a frame, and its respondents if these are the units."""
     columns = rules.columns
     predictor = rules.predictor
@@ -273,69 +268,66 @@ def count_all(
         view = frames.grouped(view, names)
         names = frames.column_names(view)
     # covariate patterns numbered in order of appearance need all rows at once, as do row counts
-    whole = rules.kind == "public" and predictor is not None or rows and columns.counts is not None
+    public = rules.design.kind == "public" and predictor is not None
+    whole = public or rows and columns.counts is not None
     total, parts = clusters.count_parts(
         view, names, columns.respondent, partial(count, rules=rules), _added, whole=whole
     )
     frames.check_rows(0 if total is None else total.nobs, "comparisons")
-    return total, None if rows else parts
+    return total, RespondentBlocks() if rows else parts
 
 
 def _added(*pieces: CountedRows) -> CountedRows:
     """Return the sum of the counts of parts that have no respondent in common."""
     met = np.concatenate([piece.codes for piece in pieces])
     codes, place = coding.distinct_codes(met, int(met.max(initial=0)) + 1)
-    comparisons, net = np.zeros((2, len(codes)), dtype=np.int64)
+    counts = np.zeros((2, len(codes)), dtype=np.int64)
     for piece in pieces:  # within a piece all codes are distinct
         here, place = np.split(place, [len(piece.codes)])
-        comparisons[here] += piece.comparisons
-        net[here] += piece.net
+        counts[:, here] += piece.counts
     by_pattern = [piece.units for piece in pieces if piece.units is not None]
     units = np.sum(by_pattern, axis=0) if by_pattern else None
     nobs = sum(piece.nobs for piece in pieces)
     ties = sum(piece.ties for piece in pieces)
-    return CountedRows(nobs, codes, comparisons, net, np.asarray(ties), units, pieces[-1].described)
+    return CountedRows(nobs, codes, counts, np.asarray(ties), units, pieces[-1].described)
 
 
 def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     """Validate and count comparisons; also return respondents if they are units."""
     columns = rules.columns
-    predictor = rules.predictor
+    design = rules.design
     items = len(rules.labels)
-    check_numeric_columns(view, columns.outcome, predictor)
+    check_numeric_columns(view, columns.outcome, rules.predictor)
     # from here on, identical rows are one entry with a count
     keys, size, first, second = _read(view, rules)
-    answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), rules.ties)
+    answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), design.ties)
     low, high, order = in_order(first, second)
     comparisons = size * answered
     net = size * (sign * order)
     owner = None if columns.respondent is None else keys[columns.respondent]
-    sampling = rules.kind == "private"  # a fit could draw from more rows
+    sampling = design.kind == "private"  # a fit could draw from more rows
+    bounded = design.excess == "refuse"
     nobs = units_of(
         owner,
         columns.respondent,
         size,
-        np.inf if rules.sampled else rules.max_rows,
+        design.max_rows if bounded else np.inf,
         sampling=sampling,
     )
-    described = None
-    units = None
-    pattern = np.zeros(1, dtype=np.int64)
-    if predictor is not None:
-        person = None if owner is None else owner.codes
-        pattern, described = read_patterns(predictor, keys, order, person, rules.kind)
-        units = units_by_pattern(pattern, size, person, described)
-        described = replace(described, units=units) if rules.kind == "public" else described
+    person = None if owner is None else owner.codes
+    pattern, described, units = read_patterns(
+        rules.predictor, keys, size, order, person, design.kind
+    )
     number = pattern * items**2 + low * items + high
     codes, place = coding.distinct_codes(number, (int(pattern.max()) + 1) * items**2)
     held = None
     if owner is not None:
-        if rules.distinct_pairs and not rules.sampled:
+        if design.distinct_pairs and bounded:
             check_distinct(owner.codes, low * items + high, size, sampling=sampling)
         held = _part(owner, codes, place, comparisons, net)
     ties = comparisons.sum(keepdims=True) - np.abs(net).sum()
-    comparisons, net = (sum_by(place, x, len(codes)) for x in (comparisons, net))
-    return CountedRows(nobs, codes, comparisons, net, ties, units, described), held
+    counts = np.stack([sum_by(place, values, len(codes)) for values in (comparisons, net)])
+    return CountedRows(nobs, codes, counts, ties, units, described), held
 
 
 def _read(
@@ -525,19 +517,23 @@ def schema_of(frame: object, right: str, *, public: bool) -> Schema:
 
 
 def read_patterns(
-    predictor: Predictor,
+    predictor: Predictor | None,
     keys: Mapping[str, coding.Key],
-    first_named: coding.Signs,
+    size: IntArray,
+    first_named: coding.Signs | IntArray,
     person: IntArray | None,
     kind: DesignKind,
-) -> tuple[IntArray, Covariates]:
-    """Return the pattern of each group of rows, and all covariate patterns.
+) -> tuple[IntArray, Covariates | None, IntArray | None]:
+    """Return the pattern of each group of rows, all covariate patterns, and their units.
 
-    `keys` are the groups' keys by column, `first_named` is 1 or -1 depending on which item was
-    named first, and `person` identifies respondents. Under a public design the patterns are those
-    that occur; under a private design they are all cells. Missing, undeclared and out-of-bounds
-    entries are refused, as are covariates that change within a respondent.
+    `keys` are the groups' keys by column, `size` is their number of rows, `first_named` is 1 or -1
+    depending on which item was named first, and `person` identifies respondents. Under a public
+    design the patterns are those that occur; under a private design they are all cells. Missing,
+    undeclared and out-of-bounds entries are refused, as are covariates that change within a
+    respondent. Without covariates all rows have pattern 0.
     """
+    if predictor is None:
+        return np.zeros(1, dtype=np.int64), None, None
     facts = predictor.covariates
     if kind == "private" and (facts.bounds or facts.ordered):
         raise ValueError(
@@ -546,7 +542,7 @@ def read_patterns(
             "numbers into declared levels."
         )
     # a combination of levels is one integer whose digits are the positions of the levels
-    cell = np.zeros(len(first_named), dtype=np.int64)
+    cell = np.zeros(len(size), dtype=np.int64)
     for name, levels in predictor.levels.items():
         cell = cell * len(levels) + declared_codes(keys[name], levels, name, "levels")
     position = np.zeros((len(cell), len(facts.bounds)), dtype=np.int64)
@@ -572,17 +568,19 @@ def read_patterns(
     if kind == "private":
         # all cells, whether they occur or not, because which ones occur is private
         cells = np.arange(facts.cells)
-        return cell, replace(
+        facts = replace(
             facts,
             cell=cells,
             position=np.zeros((facts.cells, 0), dtype=np.int64),
             first=np.zeros_like(cells),
         )
+        return cell, facts, units_by_pattern(cell, size, person, facts)
     signs = first_named if facts.ordered else np.zeros_like(first_named)
     distinct, pattern = np.unique(np.column_stack((values, signs)), axis=0, return_inverse=True)
-    return pattern.ravel(), replace(
-        facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1]
-    )
+    pattern = pattern.ravel()
+    facts = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
+    units = units_by_pattern(pattern, size, person, facts)
+    return pattern, replace(facts, units=units), units
 
 
 def units_by_pattern(

@@ -168,17 +168,8 @@ class RespondentBlocks:
         )
 
     def group(self, number: int) -> RespondentBlocks:
-        """Return the rows of one group from parts that contain several groups."""
-        if self.made is None:
-            return RespondentBlocks(
-                tuple(part[number] for part in self.held if len(part[number].name))
-            )
-
-        def total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
-            # a part without respondents of the group adds nothing
-            return self.total(lambda p: function(p[number]) if len(p[number].name) else None, add)
-
-        return RespondentBlocks(made=total)
+        """Return the rows of one group, which some parts may lack, from parts of several groups."""
+        return self.then(lambda part: part[number])
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -196,7 +187,7 @@ class Encoded:
         First item, second item, comparisons, and wins minus losses of the first item, for each pair
         that occurs.
     _parts : RespondentBlocks, optional
-        The answers of respondents, if these are the units.
+        The answers of respondents, if these are the units; empty if rows are.
     _units : ndarray of int64 or None
         Number of units per covariate pattern; None without covariates. With covariates, item i with
         pattern s has the number s m + i in `_pairs`.
@@ -209,7 +200,7 @@ class Encoded:
 
     design: Design
     _pairs: tuple[IntArray, IntArray, IntArray, IntArray]
-    _parts: RespondentBlocks | None = None
+    _parts: RespondentBlocks = RespondentBlocks()
     _units: IntArray | None = None
     _loose: bool = False
     _ties: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))

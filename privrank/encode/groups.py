@@ -86,7 +86,9 @@ def encode_samples(
         }
         opened = [rules_of_rankings(samples[0], items=items, **options)]
         # all samples have the items of the first one
-        items = None if items is None and isinstance(samples[0], np.ndarray) else opened[0][1].items
+        items = (
+            None if items is None and isinstance(samples[0], np.ndarray) else opened[0][1].columns
+        )
         opened += [rules_of_rankings(one, items=items, **options) for one in samples[1:]]
     reading = [
         read_samples(view, rules, Groups(paired=paired), named=respondent is not None)
@@ -95,9 +97,9 @@ def encode_samples(
     place = (
         None
         if respondent is None
-        else match_respondents([one.names for one in reading], respondent, paired)
+        else match_respondents([texts for _, texts in reading], respondent, paired)
     )
-    return _joined([one.sample(least=0) for one in reading], names, secret, place)
+    return _joined([encoded for (encoded,), _ in reading], names, secret, place)
 
 
 def against_answers(
@@ -175,9 +177,9 @@ def groups_of_formula(
         view, rules = rules_of_choices(frame, parsed.left[0], **options)
     else:
         view, rules = rules_of_rankings(frame, items=parsed.left, **options)
-    reading = read_samples(view, rules, Groups(group, labels, paired))
+    encoded = read_samples(view, rules, Groups(group, labels, paired))[0]
     # public groups without rows are left out
-    met = [k for k in range(len(labels)) if reading.nobs[k] or secret]
+    met = [k for k in range(len(labels)) if encoded[k].sample.nobs or secret]
     if len(met) < 2:
         raise ValueError(
             f"at least two groups of column {group!r} must have units, but only {len(met)} of the "
@@ -185,11 +187,11 @@ def groups_of_formula(
         )
     check_paired(paired, secret, respondent, len(met), options.get("max_rows", 1))
     return _joined(
-        [reading.sample(k, least=0) for k in met],
+        [encoded[k] for k in met],
         [labels[k] for k in met],
         secret,
         # the rows of both groups are in the order of the same respondents
-        np.arange(reading.nobs[0]) if paired else None,
+        np.arange(encoded[0].sample.nobs) if paired else None,
         group,
     )
 

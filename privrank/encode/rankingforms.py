@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -226,12 +227,13 @@ def as_rankings(
     rng = check_rng(rng)
     only_for(form, {"ranking": (ranking, ["long"]), "places": (places, ["orders"])})
     columns = OpenedFrame(frame, items, respondent=respondent, ranking=ranking)
-    if form in ("ranks", "rankings"):
-        ranks, labels, index = read_columns(columns)
-    elif form == "long":
-        ranks, labels, index = read_long_ranks(columns, item, rank)
-    else:
-        ranks, labels, index = read_orders(columns, places)
+    readers = {
+        "ranks": partial(read_columns, columns),
+        "rankings": partial(read_columns, columns),
+        "long": partial(read_long_ranks, columns, item, rank),
+        "orders": partial(read_orders, columns, places),
+    }
+    ranks, labels, index = readers[form]()
     check_ranks(
         ranks,
         MESSAGES,
@@ -625,11 +627,8 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
         lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").split("\n")]
     except ValueError:
         raise ValueError(f"{name} must be a text file in UTF-8, like all PrefLib files.") from None
-    facts: dict[str, str] = {}
-    for line in lines:
-        if line.startswith("#"):
-            head, _, value = line[1:].partition(":")
-            facts[" ".join(head.split())] = value.strip()
+    header = [line[1:].partition(":") for line in lines if line.startswith("#")]
+    facts = {" ".join(head.split()): value.strip() for head, _, value in header}
     items = _items(facts, name)
     categories = _categories(facts, name) if ending == ".cat" else None
     counts = []

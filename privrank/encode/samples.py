@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -40,7 +40,7 @@ from privrank.plans.declarations import (
     refuse_categories,
     refuse_partial,
 )
-from privrank.release.survey import MIN_UNITS, Sample, SampleKind
+from privrank.release.survey import MIN_UNITS, Sample
 from privrank.util.arrays import AnyArray, IntArray
 from privrank.util.checks import (
     as_array,
@@ -69,9 +69,10 @@ def _encoded(view: Any, rules: SampleRules, name: str) -> EncodedSample:
 
     `name` is the name of the frame in messages.
     """
-    reading = read_samples(view, rules)
-    frames.check_rows(reading.nobs[0], name)
-    return reading.sample()
+    (encoded,), _ = read_samples(view, rules)
+    frames.check_rows(encoded.sample.nobs, name)
+    enough(encoded.sample.nobs)
+    return encoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,53 +81,36 @@ class SampleRules:
 
     Parameters
     ----------
-    kind : {"rankings", "choices"}
-        The kind of data.
-    items : tuple of str
-        Items, or categories.
+    sample : Sample
+        The declared facts, without units.
     columns : tuple of str
         The columns with the answers.
     respondent : str or None
         The column that names the respondents.
-    max_rows : int
-        The bound on the rows per respondent.
     codes : callable
         Returns the answers of a part of a frame, or refuses them: ranks, shape (rows, m), or the
         codes of categories, shape (rows, 1).
     ties, missing
         See :class:`privrank.encode.encoded.EncodedSample`.
-    completed : bool
-        Whether a fit completes the rankings at random.
     """
 
-    kind: SampleKind
-    items: tuple[str, ...]
+    sample: Sample
     columns: tuple[str, ...]
     respondent: str | None
-    max_rows: int
     codes: Callable[[Any], IntArray]
     ties: bool = False
     missing: Missing | None = None
-    completed: bool = False
 
     @property
     def counted(self) -> bool:
         """Whether the counts by category contain all information."""
-        return self.kind == "choices" and self.respondent is None
+        return self.sample.kind == "choices" and self.respondent is None
 
     def encoded(
         self, nobs: int, rows: IntArray, people: RespondentBlocks | None = None
     ) -> EncodedSample:
         """Return a sample of `nobs` units with these rows or respondents."""
-        sample = Sample(
-            self.kind,
-            self.items,
-            nobs,
-            "row" if self.respondent is None else "respondent",
-            self.max_rows,
-            completed=self.completed,
-        )
-        return EncodedSample(sample, rows, people, self.ties, self.missing)
+        return EncodedSample(replace(self.sample, nobs=nobs), rows, people, self.ties, self.missing)
 
 
 def rules_of_rankings(
@@ -179,17 +163,15 @@ def rules_of_rankings(
             cells = np.nan_to_num(2.0 * cells, nan=unranked)
         return np.array(cells, dtype=np.int64, order="C")
 
-    return frame, SampleRules(
+    sample = Sample(
         "rankings",
         labels,
-        labels,
-        respondent,
-        bound,
-        codes,
-        ties,
-        missing,
+        nobs=0,
+        unit="row" if respondent is None else "respondent",
+        max_rows=bound,
         completed=halves and purpose != "consensus",
     )
+    return frame, SampleRules(sample, labels, respondent, codes, ties, missing)
 
 
 def enough(nobs: int, least: int = MIN_UNITS) -> int:
@@ -217,33 +199,14 @@ class Groups:
         return declared_codes(keys[self.column], self.labels, self.column, "groups")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReadSamples:
-    """Units, rows and respondents of each group, from one reading of a frame."""
-
-    rules: SampleRules
-    nobs: tuple[int, ...]
-    rows: IntArray
-    people: RespondentBlocks | None = None
-    names: AnyArray = field(default_factory=lambda: np.array([]))
-
-    def sample(self, group: int = 0, least: int = MIN_UNITS) -> EncodedSample:
-        """Return the sample of a group; refuse fewer than `least` units."""
-        rules = self.rules
-        nobs = enough(self.nobs[group], least)
-        if rules.counted:
-            return rules.encoded(nobs, self.rows[group])
-        people = self.people.group(group) if nobs and self.people is not None else None
-        return rules.encoded(nobs, self.rows, people)
-
-
 def read_samples(
     view: Any, rules: SampleRules, groups: Groups = Groups(), *, named: bool = False
-) -> ReadSamples:
+) -> tuple[list[EncodedSample], AnyArray]:
     """Read each row's respondent, group and answer in one pass over the frame.
 
-    The view may be an array of plain ranks. With `named` the names of all respondents are kept, so
-    the caller can compare them with another frame.
+    Returns the sample of each group, whatever its size. The view may be an array of plain ranks.
+    With `named` also returns the names of all respondents, so the caller can compare them with
+    another frame.
 
     **Privacy.** The check that a respondent is in only one group uses the same rows that are
     counted, and all rows of a respondent are in one part. So no respondent is in two groups, even
@@ -251,9 +214,8 @@ def read_samples(
     """
     owner = rules.respondent
     if isinstance(view, np.ndarray):  # an array needs no further reading
-        return ReadSamples(
-            rules, (len(view),), rules.codes(view) if len(view) else view.astype(np.int64)
-        )
+        ranks = rules.codes(view) if len(view) else view.astype(np.int64)
+        return [rules.encoded(len(view), ranks)], np.array([])
     names = coding.distinct_names(*rules.columns, groups.column, owner)
     if rules.counted:
         view = frames.grouped(view, names)
@@ -266,16 +228,24 @@ def read_samples(
     read = partial(_counted if rules.counted else _rows_by_group, rules=rules, groups=groups)
     reading, people = clusters.count_parts(view, names, owner, read, total)
     if reading is None:  # no rows
-        reading = np.zeros((len(groups.labels), len(rules.items)), dtype=np.int64), np.array([])
-    units = tuple(reading[0].sum(axis=1).tolist())
-    rows = reading[0] if rules.counted else np.empty((0, len(rules.columns)), dtype=np.int64)
-    return ReadSamples(rules, units, rows, people, reading[1])
+        shape = (len(groups.labels), len(rules.sample.items))
+        reading = np.zeros(shape, dtype=np.int64), np.array([])
+    counts, texts = reading
+    units = counts.sum(axis=1).tolist()
+    if rules.counted:
+        return list(map(rules.encoded, units, counts)), texts
+    none = np.empty((0, len(rules.columns)), dtype=np.int64)
+    samples = [
+        rules.encoded(nobs, none, people.group(group) if nobs else None)
+        for group, nobs in enumerate(units)
+    ]
+    return samples, texts
 
 
 def _counted(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, None]:
     """Return the choices of a part by group and category."""
     keys, size = coding.tally(part, coding.distinct_names(*rules.columns, groups.column), None)
-    many = len(rules.items)
+    many = len(rules.sample.items)
     place = groups.places(keys, len(size)) * many + rules.codes(keys)[:, 0]
     return (sum_by(place, size, len(groups.labels) * many).reshape(-1, many), np.array([])), None
 
@@ -321,7 +291,7 @@ def _rows_of(
             f"{rules.respondent!r} names at least one respondent twice. Keep one row per "
             f"respondent."
         )
-    units_of(own, rules.respondent, np.ones(len(mine), dtype=np.int64), rules.max_rows)
+    units_of(own, rules.respondent, np.ones(len(mine), dtype=np.int64), rules.sample.max_rows)
     # sort the rows of each respondent, so their order in the frame does not matter
     person = narrow(own.codes)
     order = mine[np.lexsort((*cells[mine].T, person))]
@@ -439,9 +409,14 @@ def rules_of_choices(
         keys = part if isinstance(part, dict) else coding.keys_of(part, [column], None)[0]
         return declared_codes(keys[column], labels, column, what)[:, None]
 
-    return view, SampleRules(
-        "choices", tuple(map(str, labels)), (column,), respondent, bound, codes
+    sample = Sample(
+        "choices",
+        tuple(map(str, labels)),
+        nobs=0,
+        unit="row" if respondent is None else "respondent",
+        max_rows=bound,
     )
+    return view, SampleRules(sample, (column,), respondent, codes)
 
 
 def encode_data(

@@ -1,7 +1,5 @@
 """Power of tests: curves by simulation or summation, alternatives, and the smallest effects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

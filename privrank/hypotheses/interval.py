@@ -49,8 +49,6 @@ References
 McDiarmid (1989); Hoeffding (1963), https://doi.org/10.1080/01621459.1963.10500830.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,6 +64,7 @@ from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.solvers import bisect
+from privrank.util.solvers import first_beyond as first_beyond
 
 _HALVINGS = 10
 """Halvings of a bracket, for conditions that are slow to check."""
@@ -377,18 +376,6 @@ def _quantile(level: float, sd: float, b: float, number: int) -> float:
         return _mean(lambda y: np.asarray(ndtr((y - d) / sd)), b, number) > level
 
     return first_beyond(short, sd + b, _FINE_HALVINGS)
-
-
-def first_beyond(
-    short: Callable[[float], bool], scale: float, halvings: int, *, relative: float = 0.0
-) -> float:
-    """Return the point, of order `scale`, up to which a condition that is true at 0 stays true."""
-    low = 0.0
-    high = scale
-    while short(high):
-        low = high
-        high = 2.0 * high
-    return bisect(short, low, high, halvings, relative=relative)[1]
 
 
 def _unbiased(mean: float, null_mean: float) -> float:

@@ -58,8 +58,6 @@ Quantiles are of 9,999 draws. :func:`privrank.hypotheses.interval.zero_rule` the
 interval agree with the test.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

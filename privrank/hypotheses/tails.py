@@ -22,8 +22,6 @@ independent of Z and symmetric. The computation depends on the form of N:
 - A sum of several draws: the characteristic function (:func:`noisy_quantiles`).
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from functools import lru_cache

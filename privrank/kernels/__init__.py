@@ -6,8 +6,6 @@ other subpackage imports numba. Every function also runs uncompiled (``NUMBA_DIS
 the same results. Callers validate: ranks are int64, 1..m without ties in every row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar, cast
 

@@ -1,7 +1,5 @@
 """Keyed hashes of byte strings."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

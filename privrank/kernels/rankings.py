@@ -1,7 +1,5 @@
 """Loops over rankings: distances, inverted pairs, pair tables, random orders."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Loops that search for orders or directions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

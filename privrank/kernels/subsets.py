@@ -4,8 +4,6 @@ This module is not compiled, and therefore separate, because the tests that trac
 must see its operations.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from privrank.util.arrays import FloatArray

@@ -28,8 +28,6 @@ respondent are, as for paired comparisons (:mod:`privrank.mechanisms.tallies`). 
 computed from what the fit has already released.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -230,14 +230,13 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
     samples, kinds = counts.shape
     kind = np.repeat(np.arange(kinds), counts.sum(axis=0))
     offset = kinds * np.repeat(np.arange(samples), counts.sum(axis=1))
-    # beyond what can be shuffled exactly, as secret as other draws that are no noise
-    generator = secret_generator() if rng is None and len(kind) > LARGEST_SHUFFLE else rng
     # the cell of a respondent: the table's number, the sample dealt to, the kind
     tables = np.empty((permutations, samples, kinds), dtype=np.int32)
     for rows in batches(permutations, len(kind), _FEW):
         number = rows.stop - rows.start
         if len(kind) > LARGEST_SHUFFLE:
-            assert generator is not None
+            # beyond what can be shuffled exactly, as secret as other draws that are no noise
+            generator = rng or secret_generator()
             cell = generator.permuted(np.tile(kind, (number, 1)), axis=1) + offset
         else:
             cell = kind[draw_shuffles(number, len(kind), rng)] + offset

@@ -29,7 +29,7 @@ from scipy.sparse import csr_array
 from privrank.bradley_terry import dependence, predictor
 from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode.coding import distinct_codes
-from privrank.encode.encoded import Encoded, RespondentBlock, RespondentBlocks, sum_by
+from privrank.encode.encoded import Encoded, RespondentBlock, sum_by
 from privrank.privacy.draws import draw_key, draw_rows
 from privrank.release.names import (
     BY_PAIR,
@@ -181,7 +181,7 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
     runs = predictor.edge_runs(encoded.design, observed_pairs(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
     ties = encoded.design.davidson
-    parts = answers_of(encoded)
+    parts = encoded._parts
     moments = parts.total(partial(_second_moments, codes=codes, runs=runs, ties=ties))
     answers = parts.total(partial(_answers_by_pair, codes=codes))
     return dict(zip(MOMENTS + TIE_MOMENTS * ties, moments, strict=True)) | {BY_PAIR: answers}
@@ -218,13 +218,6 @@ def _product(a: Any, b: Any) -> IntArray:
     if a.nnz < _DENSE * a.shape[0] * a.shape[1]:
         return np.asarray((a.T @ b).toarray())
     return np.asarray(np.rint(a.toarray().T.astype(float) @ b.toarray()).astype(np.int64))
-
-
-def answers_of(encoded: Encoded) -> RespondentBlocks:
-    """Return the answers of respondents, part by part."""
-    if encoded._parts is None:
-        raise ValueError("dependence needs respondents: name them with respondent=.")
-    return encoded._parts
 
 
 def _codes(encoded: Encoded) -> IntArray:
@@ -265,7 +258,7 @@ def sample_rows(encoded: Encoded, rng: Rng) -> Encoded:
     if not encoded._loose:
         return encoded
     design = encoded.design
-    parts = answers_of(encoded).then(
+    parts = encoded._parts.then(
         partial(_bounded, most=design.max_rows, distinct=design.distinct_pairs, key=draw_key(rng))
     )
     count, net = parts.total(partial(_counted, codes=_codes(encoded)))
@@ -559,7 +552,7 @@ def _moments(encoded: Encoded, expected: Expected) -> IntArray:
     respondent's net is wins minus losses of the items named first, or ties, if the model has them.
     """
     design = encoded.design
-    return answers_of(encoded).total(
+    return encoded._parts.total(
         partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
     )
 

@@ -260,7 +260,7 @@ def simulated_counts(
         if groups_of(observed, m)[0] > 1:
             return None
         design = replace(design, pairs=observed if design.kind == "public" else None)
-    parts = None
+    parts = RespondentBlocks()
     if design.unit == "respondent":
         once = np.ones(len(edge), dtype=np.int64)
         pair = (first * m + second)[edge]

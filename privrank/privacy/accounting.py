@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtr
 
 from privrank.util import checks
 from privrank.util.arrays import immutable
-from privrank.util.solvers import bisect
+from privrank.util.solvers import first_beyond
 
 Unit = Literal["row", "respondent"]
 
@@ -304,13 +304,8 @@ def _smallest(private: Callable[[float], bool], low: float) -> float:
 
     The returned scale was checked itself; privacy need not be monotone in the scale.
     """
-    # double until private, then bisect; the end that is returned was checked
-    high = 2.0 * low
-    while not private(high):
-        low = high
-        high = 2.0 * high
-    _, high = bisect(lambda scale: not private(scale), low, high, 200, relative=1e-12)
-    scale = high * (1.0 + 1e-12)
+    end = first_beyond(lambda scale: not private(scale), 2.0 * low, 200, low=low, relative=1e-12)
+    scale = end * (1.0 + 1e-12)
     while not private(scale):
         scale *= 1.0 + 1e-9
     return scale

@@ -14,8 +14,6 @@ tasks unanswered. This is then part of the answer, and the number U of answered 
 together with T.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass

@@ -25,23 +25,10 @@ _WORK = 2**23
 """Operations on words of 64 pairs of items up to which all pairs of rankings are compared."""
 
 
-def readonly_copy(values: Any, dtype: Any) -> NDArray[Any]:
+def readonly_copy(values: Any, dtype: Any = np.float64) -> NDArray[Any]:
     """Return a read-only array that owns its memory, so no `base` refers to data."""
     array = np.array(values, dtype=dtype, copy=True)
     array.setflags(write=False)
-    return array
-
-
-def readonly(array: FloatArray) -> FloatArray:
-    """Return an array made read-only; a copy if it is part of another array.
-
-    A transpose is a complete array, which is made read-only as well.
-    """
-    whole = array if array.base is None else array.base
-    if not isinstance(whole, np.ndarray) or whole.size != array.size or array.dtype != np.float64:
-        return readonly_copy(array, np.float64)
-    for part in (array, whole):
-        part.setflags(write=False)
     return array
 
 

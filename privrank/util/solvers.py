@@ -154,17 +154,16 @@ def inverse(matrix: FloatArray) -> FloatArray:
     return np.asarray(upper.T)
 
 
-def pseudo_inverse(matrix: FloatArray) -> tuple[FloatArray, int]:
-    """Return a generalised inverse of a covariance and its rank, for any units of variables.
+def pseudo_inverse(matrix: FloatArray) -> FloatArray:
+    """Return a generalised inverse of a covariance, for any units of variables.
 
     Directions with variance below 1e-11 of the largest, in standard units, are omitted. This is for
-    quadratic forms of vectors without components in them. The rank counts directions above 1e-9.
+    quadratic forms of vectors without components in them.
     """
     values, vectors, size = _scaled_spectrum(matrix)
     regular = np.abs(values) > 1e-11 * np.abs(values).max(initial=0.0)
     inverted = np.where(regular, 1.0 / np.where(regular, values, 1.0), 0.0)
-    rank = int(np.count_nonzero(np.abs(values) > 1e-9))
-    return np.asarray((vectors * inverted) @ vectors.T / np.outer(size, size)), rank
+    return np.asarray((vectors * inverted) @ vectors.T / np.outer(size, size))
 
 
 def square_root(matrix: FloatArray) -> FloatArray:
@@ -304,6 +303,24 @@ def bisect(
         else:
             low, high = (middle, high) if inside else (low, middle)
     return low, high
+
+
+def first_beyond(
+    holds: Callable[[float], bool],
+    high: float,
+    halvings: int,
+    *,
+    low: float = 0.0,
+    relative: float = 0.0,
+) -> float:
+    """Return the point up to which a condition that holds at `low` stays true.
+
+    `high` is doubled until the condition does not hold; the returned point was evaluated.
+    """
+    while holds(high):
+        low = high
+        high = 2.0 * high
+    return bisect(holds, low, high, halvings, relative=relative)[1]
 
 
 def find_root(

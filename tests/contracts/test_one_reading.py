@@ -187,10 +187,11 @@ def test_groups_of_another_reading_are_seen(engine, readings, monkeypatch):
         monkeypatch,
         groups,
         "groups_of_formula",
-        "reading = read_samples(view, rules, Groups(group, labels, paired))",
-        "reading = read_samples(view, rules, Groups(group, labels, paired))\n"
-        "    reading = replace(reading, people=read_samples(view, rules, "
-        "Groups(group, labels, paired)).people)",
+        "encoded = read_samples(view, rules, Groups(group, labels, paired))[0]",
+        "encoded = read_samples(view, rules, Groups(group, labels, paired))[0]\n"
+        "    again = read_samples(view, rules, Groups(group, labels, paired))[0]\n"
+        "    encoded = [replace(one, _people=other._people) "
+        "for one, other in zip(encoded, again, strict=True)]",
     )
     monkeypatch.setattr(closeness, "groups_of_formula", groups.groups_of_formula)
     MODELS["closeness"](LOCAL[engine]())

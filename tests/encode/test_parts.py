@@ -16,6 +16,7 @@ from privrank.encode.comparisons import ComparisonColumns, ComparisonSpec, count
 from privrank.encode.samples import encode_choices, encode_rankings
 from privrank.kernels.hashing import siphash
 from privrank.mechanisms import samples, tallies
+from privrank.release.survey import Design
 
 ITEMS = list("abcde")
 
@@ -132,17 +133,22 @@ def test_rows_in_batches_release_the_same(name, monkeypatch):
     assert len(set(found.values())) == 1
 
 
+def declared(unit="row", max_rows=1, excess="refuse"):
+    """The declared facts of a private design, without units."""
+    return Design(tuple(ITEMS), 0, unit, max_rows, True, False, "private", None, excess=excess)
+
+
 def test_rows_of_a_lazy_frame_come_in_batches(monkeypatch):
     monkeypatch.setattr(frames, "BATCH", 7)
     columns = ComparisonColumns("item1", "item2", "outcome", None)
-    rules, seen = ComparisonSpec(columns, tuple(ITEMS), 1, True, False, "private", False, None), []
+    rules, seen = ComparisonSpec(columns, tuple(ITEMS), declared(), None), []
     view = frames.open_frame(ENGINES["duckdb"](survey()), "frame")
     with monkeypatch.context() as patch:
         added = comparisons._added
         patch.setattr(comparisons, "_added", lambda *some: seen.append(len(some)) or added(*some))
         counted, parts = count_all(view, rules)
     # 60 groups: 20 pairs in both orders, three answers
-    assert sum(seen) >= 8 and parts is None and counted.nobs == len(survey())
+    assert sum(seen) >= 8 and parts.held == () and counted.nobs == len(survey())
 
 
 @pytest.mark.parametrize("odd", ["o'ne", 'o"ne', "", "o\0ne", "\udc80", "one;--", "o\ne"])
@@ -176,7 +182,8 @@ def test_an_item_that_is_not_declared_is_refused_numbered_or_not(most, cell, mon
 
 def parts_of(frame):
     columns = ComparisonColumns("item1", "item2", "outcome", "who")
-    rules = ComparisonSpec(columns, tuple(ITEMS), 3, True, False, "private", True, None)
+    declared_rows = declared(unit="respondent", max_rows=3, excess="sample")
+    rules = ComparisonSpec(columns, tuple(ITEMS), declared_rows, None)
     return count_all(frames.open_frame(frame, "frame"), rules)
 
 

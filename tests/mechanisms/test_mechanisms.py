@@ -403,7 +403,7 @@ def counts_only(items, each, rng=None, **facts):
         tuple(f"i{k}" for k in range(items)), nobs=int(count.sum()), distinct_pairs=True, ties=True,
         **facts,
     )  # fmt: skip
-    return Encoded(design, (first, second, count, net), None)
+    return Encoded(design, (first, second, count, net))
 
 
 def exact_gradient(theta, target, pairs, gamma):
@@ -472,7 +472,7 @@ def test_neighbours_with_the_same_exact_minimiser_publish_close_steps(monkeypatc
         first, second, count, net = (x.copy() for x in one._pairs)
         count[0], net[0] = 7, net[0] - 1
         count[1], net[1] = 9, net[1] + 1
-        other = Encoded(one.design, (first, second, count, net), None)
+        other = Encoded(one.design, (first, second, count, net))
         noise = calibration.perturbation(one.design, 4.0, public, LOGIT)
         silent = replace(noise, part=replace(noise.part, noise=DiscreteLaplace(0.0)))
         assert noise.part.sensitivity <= Fraction(noise.part.noise.scale) * Fraction(0.01)

@@ -255,7 +255,7 @@ def counts_only(items, each, rng, link_kind="private"):
         tuple(f"i{k}" for k in range(items)), nobs=int(count.sum()), unit="row", max_rows=1,
         distinct_pairs=True, ties=True, kind=link_kind, pairs=None,
     )  # fmt: skip
-    encoded = Encoded(design, (first, second, count, net), None)
+    encoded = Encoded(design, (first, second, count, net))
     if link_kind == "public":
         encoded = replace(encoded, design=replace(design, pairs=tallies.observed_pairs(encoded)))
     return encoded

@@ -65,9 +65,8 @@ def test_solutions_in_any_units(either, matrix):
     inverse = size[:, None] * solvers.inverse(matrix) * size
     correlation = matrix / np.outer(size, size)
     np.testing.assert_allclose(inverse @ correlation, np.eye(len(matrix)), atol=1e-10)
-    pseudo, rank = solvers.pseudo_inverse(matrix)
+    pseudo = solvers.pseudo_inverse(matrix)
     np.testing.assert_allclose(size[:, None] * pseudo * size, inverse, atol=1e-8)
-    assert rank == len(matrix)
 
 
 @pytest.mark.parametrize("m", [63, 64, 65, 200])
@@ -136,8 +135,8 @@ def test_a_singular_matrix_has_no_inverse(either, matrix):
 
 def test_a_singular_covariance_has_a_quadratic_form(either):
     value = np.array([3.0, -1.0, -1.0, -1.0])
-    inverse, rank = solvers.pseudo_inverse(laplacian(4))
-    assert rank == 3
+    inverse = solvers.pseudo_inverse(laplacian(4))
+    assert np.linalg.matrix_rank(inverse) == 3
     assert value @ inverse @ value == pytest.approx(value @ value / 4)
 
 
