@@ -430,7 +430,7 @@ def uniformity_statistic(
         # stored in the release, which needs the level and the bias (or buckets) to be read again
         constants = {"level": alpha, "bias": least_bias(n, m, xi, alpha, tolerance)}
     elif method == "bucket":
-        constants = {"level": alpha, "buckets": float(bfz21.Buckets.design(n, m, xi, alpha).count)}
+        constants = {"level": alpha, "buckets": float(bfz21.private_buckets(n, m, xi, alpha))}
     elif method == "two-sample":
         constants = guaranteed(n, m, alpha, tolerance)
     return statistic_or_bit(method, sample, xi, constants), constants
@@ -452,9 +452,9 @@ def statistic_or_bit(
     if isinstance(sample, Design):
         return score_norm(sample, worths or (0.0,) * len(sample.items))
     if method == "truncated":
-        return bfz21.Ramp(n, m, float(constants["level"]), float(constants["bias"])).bit()
+        return bfz21.ramp_bit(n, m, float(constants["level"]), float(constants["bias"]))
     if method == "bucket":
-        return bfz21.Buckets(n, m, float(constants["level"]), int(constants["buckets"])).bit()
+        return bfz21.bucket_bit(m, float(constants["level"]), int(constants["buckets"]))
     return (_CHOICES if sample.kind == "choices" else _RANKINGS)[method](n, m, xi)
 
 

@@ -187,7 +187,7 @@ def least_bias(
     """Return the least bias at which a ramp is private and keeps its level.
 
     If `tolerance` is given, return the bias of this tolerance instead. The inequalities are stated
-    in the test, :class:`privrank.published.bfz21.Ramp`.
+    in the test, :func:`privrank.published.bfz21.ramp_bit`.
 
     Parameters
     ----------

@@ -15,7 +15,6 @@ the docstrings of the statistics and bits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -191,9 +190,8 @@ def _apart(total: IntArray, order: Order, n: int, m: int, cell: int) -> int:
     return int(abs(2 * int(total) - n * (m * (m - 1) // 2)) // (2 * cell))
 
 
-@dataclass(frozen=True, slots=True)
-class Ramp:
-    """One-bit test; P(reject) increases with the sum of squared pair counts.
+def ramp_bit(n: int, m: int, alpha: float, mu: float) -> RandomBit:
+    """Return the decision by a ramp: P(reject) increases with the sum of squared pair counts.
 
     This is the corrected TRUNC: lines 2-4 and 10-11 are left out, and it rejects if TRUNC accepts.
     With probability `alpha` it answers by a fair coin. If not, it rejects with probability
@@ -229,42 +227,51 @@ class Ramp:
     E p <= sqrt(2 d (1 - 1 / n)) / (4 d s), and the level alpha / 2 + (1 - alpha) E p is at most
     alpha if s >= (1 - alpha) / alpha sqrt((1 - 1 / n) / (2 d)).
     """
+    return RandomBit(
+        "coin and ramp",
+        partial(_reject_by_ramp, n, m // 2, alpha, mu),
+        blind_to=_even_pairs(m),
+        level="privrank.published.bfz21.ramp_bit",
+        dealt=False,
+    )
 
-    n: int
-    m: int
-    alpha: float
-    mu: float
 
-    def bit(self) -> RandomBit:
-        """Return the decision as what a mechanism releases."""
-        return RandomBit(
-            "coin and ramp",
-            self.reject_probability,
-            blind_to=_even_pairs(self.m),
-            level="privrank.published.bfz21.Ramp",
-            dealt=False,
-        )
-
-    def reject_probability(self, ranks: IntArray, order: Order) -> float:
-        """Return P(reject), including the coin, given ranks (n, m) and item order."""
-        d = self.m // 2
-        sums = pair_sums(ranks, order)
-        # Y - d = excess / n, times 16 / (2 d mu^2 (n - 1)), cut to [0, 1]
-        slope = 16 / (2 * d * self.mu**2 * (self.n - 1))
-        excess = (int(sums @ sums) - self.n * d) / self.n
-        return self.alpha / 2 + (1 - self.alpha) * min(max(slope * excess, 0.0), 1.0)
+def _reject_by_ramp(
+    n: int, d: int, alpha: float, mu: float, ranks: IntArray, order: Order
+) -> float:
+    """Return P(reject), including the coin, given ranks (n, m) and item order."""
+    sums = pair_sums(ranks, order)
+    # Y - d = excess / n, times 16 / (2 d mu^2 (n - 1)), cut to [0, 1]
+    slope = 16 / (2 * d * mu**2 * (n - 1))
+    excess = (int(sums @ sums) - n * d) / n
+    return alpha / 2 + (1 - alpha) * min(max(slope * excess, 0.0), 1.0)
 
 
 @lru_cache(maxsize=64)
-def _threshold(size: int, m: int, level: float) -> int:
-    """Return the smallest lattice value of `pair_squares` rejected at this level."""
-    least = pair_squares(size, m).null(FULL).threshold(level, DiscreteLaplace(0.0))
+def bucket_threshold(size: int, m: int, alpha: float) -> int:
+    """Return the smallest lattice value of `pair_squares` that a bucket of this size rejects."""
+    least = (
+        pair_squares(size, m).null(FULL).threshold(alpha / (2 * (1 - alpha)), DiscreteLaplace(0.0))
+    )
     return m * size**2 if least is None else least  # which no value reaches
 
 
-@dataclass(frozen=True, slots=True)
-class Buckets:
-    """One-bit test by the fraction of buckets of rankings whose test rejects.
+def private_buckets(n: int, m: int, epsilon: float, alpha: float) -> int:
+    """Return the smallest number of buckets that is private; refuse buckets of one."""
+    count = math.ceil(2 * (1 - alpha) / (alpha * math.expm1(min(epsilon, 50.0))))
+    if n < 2 * count:
+        raise ValueError(
+            f"method='bucket' at level {alpha:g} needs {count} buckets of at least two "
+            f"rankings to be {epsilon:g}-private, but there are {n} rankings. Use "
+            "method='auto' or more rankings."
+        )
+    for size in {n // count, -(-n // count)}:
+        bucket_threshold(size, m, alpha)  # public, and computed before anything is spent
+    return count
+
+
+def bucket_bit(m: int, alpha: float, count: int) -> RandomBit:
+    """Return the decision by the fraction of buckets of rankings whose test rejects.
 
     This is the corrected BUNIF. With probability `alpha` it answers by a fair coin. If not, it
     rejects with a probability equal to the fraction of `count` buckets in which the test of the sum
@@ -274,8 +281,8 @@ class Buckets:
 
     Parameters
     ----------
-    n, m : int
-        Numbers of rankings and items, both at least 2.
+    m : int
+        Number of items, at least 2.
     alpha : float
         Level, and probability of the coin; at most 2/3.
     count : int
@@ -299,46 +306,19 @@ class Buckets:
     of draws from which the thresholds are computed: the mean of the fraction is the mean of the
     levels of the buckets.
     """
+    return RandomBit(
+        "coin and buckets",
+        partial(_reject_by_buckets, m, alpha, count),
+        blind_to=_even_pairs(m),
+        level="privrank.published.bfz21.bucket_bit",
+        dealt=True,
+    )
 
-    n: int
-    m: int
-    alpha: float
-    count: int
 
-    @classmethod
-    def design(cls, n: int, m: int, epsilon: float, alpha: float) -> Buckets:
-        """Return the private test with the fewest buckets; refuse buckets of one."""
-        count = math.ceil(2 * (1 - alpha) / (alpha * math.expm1(min(epsilon, 50.0))))
-        if n < 2 * count:
-            raise ValueError(
-                f"method='bucket' at level {alpha:g} needs {count} buckets of at least two "
-                f"rankings to be {epsilon:g}-private, but there are {n} rankings. Use "
-                "method='auto' or more rankings."
-            )
-        test = cls(n, m, alpha, count)
-        for size in {n // count, -(-n // count)}:
-            test.threshold(size)  # public, and computed before anything is spent
-        return test
-
-    def bit(self) -> RandomBit:
-        """Return the decision as what a mechanism releases."""
-        return RandomBit(
-            "coin and buckets",
-            self.reject_probability,
-            blind_to=_even_pairs(self.m),
-            level="privrank.published.bfz21.Buckets",
-            dealt=True,
-        )
-
-    def threshold(self, size: int) -> int:
-        """Return the smallest lattice value of `pair_squares` that a bucket rejects."""
-        return _threshold(size, self.m, self.alpha / (2 * (1 - self.alpha)))
-
-    def reject_probability(self, ranks: IntArray, order: Order) -> float:
-        """Return P(reject), including the coin, given assigned ranks and item order."""
-        buckets = [ranks[first :: self.count] for first in range(self.count)]
-        rejected = sum(
-            pair_squares(len(rows), self.m).value(rows, order) >= self.threshold(len(rows))
-            for rows in buckets
-        )
-        return self.alpha / 2 + (1 - self.alpha) * rejected / self.count
+def _reject_by_buckets(m: int, alpha: float, count: int, ranks: IntArray, order: Order) -> float:
+    """Return P(reject), including the coin, given assigned ranks and item order."""
+    rejected = sum(
+        pair_squares(len(rows), m).value(rows, order) >= bucket_threshold(len(rows), m, alpha)
+        for rows in (ranks[first::count] for first in range(count))
+    )
+    return alpha / 2 + (1 - alpha) * rejected / count

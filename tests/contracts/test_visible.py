@@ -232,10 +232,10 @@ def forgotten_smoothing(patch):
 
 
 def certain_bit(patch):
-    def probability(self, ranks, order):
+    def probability(m, alpha, count, ranks, order):
         return float(ranks[:, 0].mean() > 2)
 
-    patch.setattr("privrank.published.bfz21.Buckets.reject_probability", probability)
+    patch.setattr("privrank.published.bfz21._reject_by_buckets", probability)
 
 
 def values_met(patch):

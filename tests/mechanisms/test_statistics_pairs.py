@@ -13,7 +13,13 @@ from privrank.hypotheses.nulls import FULL
 from privrank.mechanisms.ranknorms import pair_sums
 from privrank.plans.samples import least_bias
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.published.bfz21 import Buckets, Ramp, pair_squares
+from privrank.published.bfz21 import (
+    bucket_bit,
+    bucket_threshold,
+    pair_squares,
+    private_buckets,
+    ramp_bit,
+)
 
 SMALL = [(2, 2), (2, 3), (3, 2), (3, 3), (4, 3), (2, 4)]
 
@@ -37,7 +43,9 @@ def ranks_with(sums, n):
 
 
 def ramp(n, m, epsilon, alpha, tolerance=None):
-    return Ramp(n, m, alpha, least_bias(n, m, epsilon, alpha, tolerance))
+    """The test and its bias."""
+    mu = least_bias(n, m, epsilon, alpha, tolerance)
+    return ramp_bit(n, m, alpha, mu), mu
 
 
 def loss(p, q):
@@ -122,20 +130,19 @@ def test_statistics_can_be_pickled():
 # One-bit tests: all that they depend on is enumerated.
 
 
-def reject_probabilities(test, d):
+def reject_probabilities(test, n, m):
     """Reject probability of every vector of pair counts (up to order and sign)."""
-    n = test.n
+    d, odd = divmod(m, 2)
     sums = range(-n, n + 1, 2)
-    order = tuple(range(test.m))
-    odd = test.m % 2
+    order = tuple(range(m))
     found = {}
     for state in product(sums, repeat=d):
         key = tuple(sorted(map(abs, state)))
         if key not in found:
             ranks = ranks_with(key, n)
             if odd:
-                ranks = np.column_stack((ranks, np.full(n, test.m)))
-            found[key] = test.reject_probability(ranks, order)
+                ranks = np.column_stack((ranks, np.full(n, m)))
+            found[key] = test.probability(ranks, order)
     return {state: found[tuple(sorted(map(abs, state)))] for state in product(sums, repeat=d)}
 
 
@@ -160,21 +167,21 @@ LEVELLED = [(40, 2, 2.5, 0.3), (40, 3, 2.5, 0.3), (31, 4, 3.0, 0.4), (400, 2, 3.
 
 @pytest.mark.parametrize(("n", "m", "epsilon", "alpha"), PRIVATE + LEVELLED)
 def test_ramp_is_private_and_keeps_its_level(n, m, epsilon, alpha):
-    test, d = ramp(n, m, epsilon, alpha), m // 2
-    p = reject_probabilities(test, d)
+    (test, mu), d = ramp(n, m, epsilon, alpha), m // 2
+    p = reject_probabilities(test, n, m)
     assert worst_loss(p, d) <= epsilon
     assert level(p, n, d) <= alpha
     if (n, m, epsilon, alpha) in PRIVATE:  # which leaves no factor of two in the slope
-        steep = reject_probabilities(Ramp(n, m, alpha, test.mu / math.sqrt(2)), d)
+        steep = reject_probabilities(ramp_bit(n, m, alpha, mu / math.sqrt(2)), n, m)
         assert worst_loss(steep, d) > epsilon
 
 
 def test_ramp_rises_as_stated():
-    test = Ramp(40, 4, 0.1, 0.9)
+    test = ramp_bit(40, 4, 0.1, 0.9)
     for sums in [(0, 0), (8, 6), (10, -10), (14, 4), (40, 40)]:
         y = (sums[0] ** 2 + sums[1] ** 2) / 40
         p = min(max(16 * (y - 2) / (4 * 0.81 * 39), 0), 1)
-        found = test.reject_probability(ranks_with(sums, 40), (0, 1, 2, 3))
+        found = test.probability(ranks_with(sums, 40), (0, 1, 2, 3))
         assert found == pytest.approx(0.05 + 0.9 * p, abs=1e-15)
 
 
@@ -189,8 +196,8 @@ def test_sufficient_number_of_rankings_for_the_ramp(epsilon, mu):
 
 
 def test_ramp_of_a_tolerance():
-    test = ramp(500_000, 10, 1.0, 0.05, tolerance=0.5)
-    assert test.mu > ramp(500_000, 10, 1.0, 0.05).mu
+    _, mu = ramp(500_000, 10, 1.0, 0.05, tolerance=0.5)
+    assert mu > ramp(500_000, 10, 1.0, 0.05)[1]
     for arguments in ((100, 10, 1.0, 0.05), (5000, 10, 1.0, 0.05, 0.01)):
         with pytest.raises(ValueError, match="truncated test .* use method='auto' or more rank"):
             ramp(*arguments)
@@ -199,11 +206,12 @@ def test_ramp_of_a_tolerance():
 @pytest.mark.parametrize(("epsilon", "alpha"), [(1.0, 0.05), (1 / 3, 0.05), (2.0, 0.2)])
 def test_buckets_are_private_and_keep_their_level(epsilon, alpha):
     expected = {(1.0, 0.05): 23, (1 / 3, 0.05): 97, (2.0, 0.2): 2}
-    count = Buckets.design(10_000, 4, epsilon, alpha).count
+    count = private_buckets(10_000, 4, epsilon, alpha)
     assert count == expected[epsilon, alpha]
     n = 20 * count
-    test = Buckets.design(n, 4, epsilon, alpha)
-    threshold = test.threshold(20)
+    assert private_buckets(n, 4, epsilon, alpha) == count
+    test = bucket_bit(4, alpha, count)
+    threshold = bucket_threshold(20, 4, alpha)
     values, weights = exact(20, 4)
     wanted = alpha / (2 * (1 - alpha))
     error = 4 * math.sqrt(wanted / FULL)  # of a table of draws
@@ -218,7 +226,7 @@ def test_buckets_are_private_and_keep_their_level(epsilon, alpha):
     probabilities = []
     for lead in range(0, 22, 2):
         mixed[0::count] = ranks_with((lead, lead), 20)
-        probabilities.append(test.reject_probability(mixed, (0, 1, 2, 3)))
+        probabilities.append(test.probability(mixed, (0, 1, 2, 3)))
     assert probabilities[0] == alpha / 2
     assert probabilities[-1] == pytest.approx(alpha / 2 + (1 - alpha) / count)
     worst = max(loss(a, b) for a, b in zip(probabilities[1:], probabilities, strict=False))
@@ -229,8 +237,8 @@ def test_buckets_are_private_and_keep_their_level(epsilon, alpha):
 
 def test_buckets_of_one_ranking_are_refused():
     with pytest.raises(ValueError, match="needs 23 buckets .* Use method='auto'"):
-        Buckets.design(45, 4, 1.0, 0.05)
-    assert Buckets.design(46, 4, 1.0, 0.05).count == 23
+        private_buckets(45, 4, 1.0, 0.05)
+    assert private_buckets(46, 4, 1.0, 0.05) == 23
 
 
 # What the published algorithms do.
@@ -240,34 +248,31 @@ def test_published_truncated_test_is_not_private():
     # The check on the signed sum of the counts, noisy or not, is blind to these neighbours: their
     # signed sums are both 0, but the probability to answer 1 (whichever answer that is) goes from
     # one coin's to the other's.
-    published = Ramp(10, 4, 0.05, 0.5)
-    p = [
-        published.reject_probability(ranks_with(sums, 10), (0, 1, 2, 3))
-        for sums in ((4, -4), (2, -2))
-    ]
+    published = ramp_bit(10, 4, 0.05, 0.5)
+    p = [published.probability(ranks_with(sums, 10), (0, 1, 2, 3)) for sums in ((4, -4), (2, -2))]
     assert p == pytest.approx([0.975, 0.025])
     assert loss(*p) == pytest.approx(3.66, abs=0.005)
 
 
 def test_published_truncated_test_rejects_under_uniformity():
     # as printed, a large p accepts
-    test = ramp(3000, 10, 1.0, 0.05)
+    _, mu = ramp(3000, 10, 1.0, 0.05)
     null = pair_squares(3000, 10).null(FULL)
     excess = null.values * 4 / 3000 - 5
-    p = np.clip(16 * excess / (10 * test.mu**2 * 2999), 0, 1) @ null.weights
+    p = np.clip(16 * excess / (10 * mu**2 * 2999), 0, 1) @ null.weights
     assert 0.025 + 0.95 * p <= 0.05
     assert 0.025 + 0.95 * (1 - p) > 0.95
 
 
 def test_published_buckets_have_no_privacy():
     # without a coin the probabilities are the shares themselves: 0 against 1 / count
-    test = Buckets(60, 4, 0.05, 3)
+    test = bucket_bit(4, 0.05, 3)
     ranks = ranks_with((0, 0), 60)
     for bucket in range(3):
         ranks[bucket::3] = ranks_with((0, 0), 20)
-    share = [(test.reject_probability(ranks, (0, 1, 2, 3)) - 0.025) / 0.95]
+    share = [(test.probability(ranks, (0, 1, 2, 3)) - 0.025) / 0.95]
     ranks[0::3] = ranks_with((20, 20), 20)
-    share.append((test.reject_probability(ranks, (0, 1, 2, 3)) - 0.025) / 0.95)
+    share.append((test.probability(ranks, (0, 1, 2, 3)) - 0.025) / 0.95)
     assert share == pytest.approx([0, 1 / 3])
     assert math.log1p(2 * 0.95 / (0.05 * 3)) > 1  # nor do three buckets with a coin
 

@@ -58,8 +58,8 @@ def of_one_sample():
     for m, n in ((2, 30), (4, 30), (9, 30), (9, 3000)):
         names = set(rankings) - ({"omnibus"} if m > 6 else set())
         yield from (rankings[name](n, m, 1.0) for name in names)
-        yield uniformity.bfz21.Ramp(n, m, 0.05, 0.5).bit()
-        yield uniformity.bfz21.Buckets(n, m, 0.05, 10).bit()
+        yield uniformity.bfz21.ramp_bit(n, m, 0.05, 0.5)
+        yield uniformity.bfz21.bucket_bit(m, 0.05, 10)
         yield ranknorms.residual_norm(n, max(m, 3))
     for k in (2, 5):
         yield from (build(60, k, 1.0) for build in choices.values())
