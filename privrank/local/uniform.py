@@ -287,9 +287,7 @@ def infer_reports(
             f"Under H0 the statistic is close to chi-square on {release.plan.number('df'):.0f} "
             f"degrees of freedom; the p-value is by simulation, given {given}.",
         ),
-        query=replace(
-            Collection(protocol, release.sample.nobs).statistic, null=partial(_kept, null)
-        ),
+        query=replace(planned_statistic(protocol, release.sample.nobs), null=partial(_kept, null)),
         null_model=NullModel(),
     )
 
@@ -299,16 +297,8 @@ def _kept(null: Null, draws: int) -> Null:
     return null
 
 
-@dataclass(frozen=True)
-class Collection:
-    """A planned collection of `nobs` reports of a protocol.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        The protocol, including the epsilon of a report.
-    nobs : int
-        Number of respondents.
+def planned_statistic(protocol: Protocol, nobs: int) -> Statistic:
+    """Return the test statistic of simulated surveys of `nobs` reports of a protocol.
 
     Notes
     -----
@@ -317,61 +307,59 @@ class Collection:
     that i is ranked first. So the number of answers for i out of c is binomial with probability
     1/2 + g (p - 1/2).
     """
+    public = isinstance(protocol, PairBits) and protocol.pairing == "public"
+    return Statistic(
+        protocol.kind,
+        STEP,
+        0,
+        value=_as_drawn,
+        null=partial(_planned_null, protocol, nobs),
+        blind_to=("even public pairs" if public else "equal mean ranks, reports",),
+        consistent=None,
+        sampler=partial(_simulated, protocol, nobs),
+    )
 
-    protocol: Protocol
-    nobs: int
 
-    @property
-    def statistic(self) -> Statistic:
-        """The test statistic of simulated surveys."""
-        public = isinstance(self.protocol, PairBits) and self.protocol.pairing == "public"
-        return Statistic(
-            self.protocol.kind,
-            STEP,
-            0,
-            value=_as_drawn,
-            null=self.null,
-            blind_to=("even public pairs" if public else "equal mean ranks, reports",),
-            consistent=None,
-            sampler=self.simulated,
-        )
+def _planned_null(protocol: Protocol, nobs: int, draws: int) -> Null:
+    """Return the null distribution of one simulated survey from `draws` draws.
 
-    def null(self, draws: int) -> Null:
-        """Return the null distribution of one simulated survey from `draws` draws.
+    A fit conditions on how often each pair was asked, which a plan does not know.
+    """
+    survey = simulated_survey(protocol, nobs, 0.0, public_generator("planned reports"))
+    return Null.of_draws(survey.draws(draws))
 
-        A fit conditions on how often each pair was asked, which a plan does not know.
-        """
-        return Null.of_draws(self.survey(0.0, public_generator("planned reports")).draws(draws))
 
-    def simulated(self, theta: float, rng: np.random.Generator) -> int:
-        """Return the statistic of one simulated survey."""
-        return self.survey(theta, rng).statistic
+def _simulated(protocol: Protocol, nobs: int, theta: float, rng: np.random.Generator) -> int:
+    """Return the statistic of one simulated survey."""
+    return simulated_survey(protocol, nobs, theta, rng).statistic
 
-    def survey(self, theta: float, rng: np.random.Generator) -> Asked:
-        """Simulate a survey with rankings from a Mallows model with theta = -log phi."""
-        protocol = self.protocol
-        m = len(protocol.items)
-        place = rng.permutation(m)
-        if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
-            ranks = Mallows.from_theta(m, theta).rvs(self.nobs, rng)[:, place]
-            return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
-        # only how often each pair is asked and its first item preferred; with fewer respondents
-        # than pairs most pairs are not asked, and only those drawn are kept
-        pairs = protocol.assignments
-        if pairs <= self.nobs:
-            number = rng.multinomial(self.nobs, np.full(pairs, 1.0 / pairs))
-            questions = np.flatnonzero(number)
-            count = number[number > 0]
-        else:
-            questions, count = np.unique(protocol.assign(self.nobs, rng), return_counts=True)
-        first, second = protocol.asked(questions)[:, 0].T
-        # P(answer is for the first) = 1/2 + gain / 2 times its lead, which depends on the gap of
-        # the two items in the central ranking; x wins of c answers are 2 x - c net wins
-        gap = place[second] - place[first]
-        lead = np.sign(gap) * _leads(m, theta)[np.abs(gap)]
-        more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
-        net = np.bincount(first, more, m) - np.bincount(second, more, m)
-        return Asked(protocol, questions, count.astype(np.int64), net.astype(np.float64))
+
+def simulated_survey(
+    protocol: Protocol, nobs: int, theta: float, rng: np.random.Generator
+) -> Asked:
+    """Simulate a survey with rankings from a Mallows model with theta = -log phi."""
+    m = len(protocol.items)
+    place = rng.permutation(m)
+    if not isinstance(protocol, Asking) or protocol.width != 2 or protocol.digits != 1:
+        ranks = Mallows.from_theta(m, theta).rvs(nobs, rng)[:, place]
+        return Asked.of(protocol.tally(protocol.simulate(ranks, rng)))
+    # only how often each pair is asked and its first item preferred; with fewer respondents
+    # than pairs most pairs are not asked, and only those drawn are kept
+    pairs = protocol.assignments
+    if pairs <= nobs:
+        number = rng.multinomial(nobs, np.full(pairs, 1.0 / pairs))
+        questions = np.flatnonzero(number)
+        count = number[number > 0]
+    else:
+        questions, count = np.unique(protocol.assign(nobs, rng), return_counts=True)
+    first, second = protocol.asked(questions)[:, 0].T
+    # P(answer is for the first) = 1/2 + gain / 2 times its lead, which depends on the gap of
+    # the two items in the central ranking; x wins of c answers are 2 x - c net wins
+    gap = place[second] - place[first]
+    lead = np.sign(gap) * _leads(m, theta)[np.abs(gap)]
+    more = 2 * rng.binomial(count, 0.5 + 0.5 * protocol.gain * lead) - count
+    net = np.bincount(first, more, m) - np.bincount(second, more, m)
+    return Asked(protocol, questions, count.astype(np.int64), net.astype(np.float64))
 
 
 def _as_drawn(statistic: IntArray, order: Order) -> int:

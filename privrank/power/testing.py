@@ -28,7 +28,7 @@ from privrank.hypotheses.effects import (
 from privrank.hypotheses.nulls import RandomBit, Statistic, usual_draws
 from privrank.identity import IdentityMethod, identity_statistic
 from privrank.local.kinds import PairBits
-from privrank.local.uniform import Collection
+from privrank.local.uniform import planned_statistic
 from privrank.mechanisms.categories import Alternative
 from privrank.plans.declarations import read_null
 from privrank.plans.samples import (
@@ -259,7 +259,7 @@ class UniformityPower(OneSamplePower):
 
     def _ask(self, sample: Sample, xi: float, alpha: float) -> Statistic | RandomBit:
         if self._local:
-            return Collection(PairBits(sample.items, xi), sample.nobs).statistic
+            return planned_statistic(PairBits(sample.items, xi), sample.nobs)
         return uniformity_statistic(self.method, sample, xi=xi, alpha=alpha, tolerance=None)[0]
 
     @property

@@ -8,7 +8,7 @@ import pytest
 import privrank as pr
 from privrank.hypotheses.nulls import public_generator
 from privrank.local.kinds import PairBits, SubRanking
-from privrank.local.uniform import Asked, Collection
+from privrank.local.uniform import Asked, planned_statistic, simulated_survey
 
 NAMES = list("abcdefgh")
 UNIFORM = pr.power.UniformityPower
@@ -72,14 +72,14 @@ class Unturned(np.random.Generator):
 def test_simulated_net_wins_have_the_moments_of_reports(protocol):
     """Numbers of answers, and the scaled net wins of larger surveys, against whole reports."""
     n, theta = 8_000, 0.05
-    plan, rng = Collection(protocol, n), Unturned(np.random.PCG64(2))
+    rng = Unturned(np.random.PCG64(2))
 
     def net(simulate):
         facts = [simulate(rng) for _ in range(60)]
         scale = math.sqrt(n / facts[0].count.sum())
         return scale * np.array([each.net for each in facts])
 
-    drawn = net(lambda rng: plan.survey(theta, rng))
+    drawn = net(lambda rng: simulated_survey(protocol, n, theta, rng))
     model = pr.Mallows.from_theta(5, theta)
 
     def whole(rng):
@@ -101,8 +101,9 @@ def test_results_of_reports_have_the_power_that_their_plan_says():
     planned = UNIFORM(NAMES[:6], mode="local").solve_power(nobs=3_000, epsilon=1.0, power=0.8)
     assert abs(found.phi - planned) < 4 * planned.error
     # by public numbers alone
-    drawn = Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
-    assert drawn == Collection(protocol, 3_000).simulated(0.1, public_generator("test", 1))
+    sampler = planned_statistic(protocol, 3_000).sampler
+    drawn = sampler(0.1, public_generator("test", 1))
+    assert drawn == sampler(0.1, public_generator("test", 1))
 
 
 def test_where_reports_are_simulated_one_by_one_there_is_a_least_effect_too():
