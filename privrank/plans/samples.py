@@ -47,7 +47,7 @@ from privrank.release.names import (
     STATISTIC,
 )
 from privrank.release.release import Release
-from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting
+from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting, kind_of
 from privrank.util.arrays import FloatArray, IntArray, immutable
 from privrank.util.checks import check_extra
 
@@ -83,8 +83,7 @@ def effect_beside(
             "interval comes with the test; leave it out."
         )
     if not able:
-        what = "rankings" if sample.kind == "rankings" else "one random bit"
-        what = "choices from offered sets" if isinstance(sample, Design) else what
+        what = "one random bit" if sample.kind == "choices" else kind_of(sample)
         raise ValueError(
             "effect_epsilon= is for tests of shares that release a statistic, but this one is of "
             f"{what}. Leave it out."

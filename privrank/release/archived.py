@@ -33,7 +33,7 @@ from privrank.release.survey import (
     plan_parts,
 )
 from privrank.util.arrays import IntArray
-from privrank.util.checks import check_delta, check_epsilon, check_items, is_number
+from privrank.util.checks import LARGEST_COUNT, check_delta, check_epsilon, check_items, is_number
 
 ROOM = 1e-6
 """Relative room for other versions of the numerics that calibrated the noise."""
@@ -41,9 +41,6 @@ ROOM = 1e-6
 NOT_JSON = "text must be JSON that to_json() wrote. Pass the text itself, not the name of its file."
 """Message for a text that is not an archive."""
 
-
-_LARGEST_WHOLE = 2**53
-"""Largest whole number that JSON of other software stores exactly."""
 
 _OWN_RANDOMNESS = (names.PVALUE, names.DECISION)
 """Parts that are random by themselves and have no additional noise."""
@@ -179,7 +176,8 @@ def _require(fine: object, sentence: str) -> None:
 
 
 def _whole(value: object, low: int) -> bool:
-    return type(value) is int and low <= value < _LARGEST_WHOLE
+    # JSON of other software stores larger whole numbers inexactly
+    return type(value) is int and low <= value < LARGEST_COUNT
 
 
 def _finite(value: object) -> bool:

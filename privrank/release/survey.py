@@ -644,12 +644,10 @@ def survey_of(record: Mapping[str, Any]) -> Design | Sample:
             if pairs["origin"] in ASSERTED
             else PairCounts(**pairs)
         )
-    if "covariates" in record:
-        covariates = {name: _tupled(value) for name, value in record["covariates"].items()}
-        facts["covariates"] = Covariates(**covariates)
-    if "offered" in record:
-        offered = {name: _tupled(value) for name, value in record["offered"].items()}
-        facts["offered"] = Offered(**offered)
+    for name, kind in (("covariates", Covariates), ("offered", Offered)):
+        if name in record:
+            values = {part: _tupled(value) for part, value in record[name].items()}
+            facts[name] = kind(**values)
     return Design(**facts)
 
 

@@ -160,8 +160,6 @@ def noise_name(part: ReleasedPart, details: bool) -> str:
 
     Details give the exact name of the distribution.
     """
-    if part.distribution is None:
-        return "no noise"
     name = distribution_name(part.distribution)
     short = name in ("permutohedron", "cube") and not details
     return f"{'K-norm' if short else name} noise"
