@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -92,7 +92,16 @@ class BTLResult(CoefficientResult):
     Name: worth, dtype: float64
     """
 
-    family: ClassVar[str] = "Bradley-Terry worths"
+    @property
+    def family(self) -> str:  # type: ignore[override]
+        """Title of a table of several such results.
+
+        Examples
+        --------
+        >>> result.family
+        'Bradley-Terry worths'
+        """
+        return f"{guarantee.model_name(self.release)} worths"
 
     @property
     def components(self) -> tuple[tuple[str, ...], ...]:

@@ -120,6 +120,14 @@ def model_name(release: Release) -> str:
     return release.link.model if offered is None else _CHOICES[offered.answer][0]
 
 
+def statistic_of(release: Release) -> str:
+    """Return the name of the statistic of a release, as it is shown."""
+    offered = getattr(release.survey, "offered", None)
+    if offered is not None and release.mechanism == names.NET:
+        return _CHOICES[offered.answer][1]
+    return _STATISTICS.get(release.mechanism, statistic_words(release.mechanism))
+
+
 def comparison_header(
     release: Release, effect: float, details: bool
 ) -> tuple[tuple[str, str], ...]:
@@ -128,11 +136,8 @@ def comparison_header(
     # net wins, sides or a win matrix; None for objective perturbation
     part = next((release.parts[name] for name in MAIN if name in release.parts), None)
     offered = release.design.offered
-    released = [_STATISTICS.get(release.mechanism, release.mechanism)]
-    known = _ORIGINS[origin]
-    if offered is not None:
-        released = [_CHOICES[offered.answer][1]]
-        known = "offered sets known"
+    released = [statistic_of(release)]
+    known = _ORIGINS[origin] if offered is None else "offered sets known"
     released += [word for name, word in _MORE.items() if name in release.parts]
     return header(
         release,
@@ -449,7 +454,7 @@ def release_facts(release: Release) -> dict[str, str]:
         "delta": f"{release.delta:g}",
         "unit": survey.unit,
         "design" if isinstance(survey, Design) else "data": survey.kind,
-        "mechanism": statistic_words(release.mechanism),
+        "mechanism": statistic_of(release),
         "noise": release.source,
         "N": f"{survey.nobs:,}",
     }
