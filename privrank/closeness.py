@@ -46,7 +46,7 @@ from privrank.plans.samples import (
 )
 from privrank.privacy.knorm import ZeroSumLaplace
 from privrank.published import asz18
-from privrank.release.groups import compared_groups
+from privrank.release.compared import compared_groups
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, Plan, Sample, kind_of
 from privrank.results.closeness import ClosenessResult

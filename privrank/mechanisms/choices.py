@@ -57,7 +57,7 @@ from privrank.privacy.offered import (
     position_scores,
     questionnaire_places,
 )
-from privrank.release.groups import questionnaires_by_group
+from privrank.release.compared import questionnaires_by_group
 from privrank.release.names import ANSWERED, CEILING, LARGEST, NET
 from privrank.release.release import Release
 from privrank.release.survey import STEPS, Covariates, Design

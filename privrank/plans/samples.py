@@ -36,7 +36,7 @@ from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.privacy.sensitivity import RankingSensitivity
-from privrank.release.groups import questionnaires_by_group
+from privrank.release.compared import questionnaires_by_group
 from privrank.release.names import (
     BOUNDARY,
     DECISION,

@@ -28,7 +28,7 @@ from privrank.hypotheses.noisytables import NoisyTable
 from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.groups import compared_groups
+from privrank.release.compared import compared_groups
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.survey import Design, Plan, Sample
 from privrank.results import guarantee, plots, tables

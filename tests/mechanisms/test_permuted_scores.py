@@ -19,7 +19,7 @@ from privrank.mechanisms.choices import permuted_scores
 from privrank.plans import samples
 from privrank.plans.samples import comparison_of_choices
 from privrank.privacy.offered import position_scores
-from privrank.release import groups as group_facts
+from privrank.release import compared as group_facts
 
 ITEMS = ["tea", "milk", "juice", "water"]
 ANSWERS = ("best", "worst", "best-worst", "order")
