@@ -7,6 +7,7 @@ import ast
 import io
 import re
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,19 +44,22 @@ GUIDES += ["docs/data-in.md", "docs/planning.md", "docs/after-the-release.md"]
 TUTORIALS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "vignettes").glob("*.py"))
 
 
+@cache
 def paragraphs(path):
     """Texts of a file without line breaks: paragraphs of a page, strings and comments of code."""
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         plain = re.sub(r"^( *)```.*?^\1```", "", source, flags=re.S | re.M)
-        yield from (re.sub(r"\s+", " ", part).strip() for part in re.split(r"\n\s*\n", plain))
-        return
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            yield from (re.sub(r"\s+", " ", p).strip() for p in re.split(r"\n\s*\n", node.value))
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.string.lstrip("# ")
+        return [re.sub(r"\s+", " ", part).strip() for part in re.split(r"\n\s*\n", plain)]
+    strings = [
+        re.sub(r"\s+", " ", part).strip()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        for part in re.split(r"\n\s*\n", node.value)
+    ]
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT]
+    return strings + comments
 
 
 @pytest.mark.parametrize("phrase", PHRASES)
