@@ -118,13 +118,13 @@ def agrees(rng: np.random.Generator) -> bool:
 def main() -> None:
     started, rows = time.time(), []
     fits = arguments(__doc__, FITS)
+    found = replicate(agrees, fits, cell=9000)
     for name, sizes in SIZES.items():
         for k, n in sizes:
             for epsilon in EPSILONS[-1:] if name == "uniform" else EPSILONS:
                 for theta in DISTANCES[name]:
                     rows += coverage(name, k, n, epsilon, theta)
         print(f"{name}: {time.time() - started:.0f} s", flush=True)
-    found = replicate(agrees, fits, cell=9000)
     title = (
         "Intervals for the distance of choices from a null hypothesis, with at most 5% misses; "
         f"{sum(found)} of {len(found)} random fits reject exactly if the interval leaves out 0"
