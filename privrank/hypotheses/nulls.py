@@ -492,8 +492,8 @@ class NullModel:
         return "the answers have the probabilities given."
 
 
-def binomial_null(n: int, p: float) -> Null:
-    """Return the binomial distribution without its far tails.
+def binomial_null(n: int, p: float, draws: int = 0) -> Null:
+    """Return the binomial distribution without its far tails, whatever the number of draws.
 
     Notes
     -----

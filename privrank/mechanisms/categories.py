@@ -403,7 +403,7 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
         step=1.0,
         sensitivity=1,
         value=partial(_count, category=category),
-        null=partial(_binomial_null, n, p),
+        null=partial(binomial_null, n, p),
         blind_to=("one side",),
         consistent=None,
         randomised=True,
@@ -412,10 +412,6 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
 
 def _count(counts: IntArray, order: Order, category: int) -> int:
     return int(counts[category])
-
-
-def _binomial_null(n: int, p: float, draws: int) -> Null:
-    return binomial_null(n, p)
 
 
 GRID = 1024
