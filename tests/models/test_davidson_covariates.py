@@ -202,8 +202,12 @@ def test_slopes_and_information_are_derivatives_of_the_loss(right):
 def test_cluster_robust_errors_are_those_of_respondents_scores(right):
     first, second, columns, answer, who = answered(right)
     result = exact(right)
-    at = result.predict(FRAME.dropna(subset="outcome"))
-    half, rows = 0.5 * (answer - (at["win"] - at["loss"])), np.arange(len(answer))
+    worths = np.einsum("ki,kr->ri", result.params.to_numpy().reshape(len(columns), 6), columns)
+    rows = np.arange(len(answer))
+    difference = worths[rows, first] - worths[rows, second]
+    table = answer_probabilities(difference, result.tie_parameter["estimate"])
+    at = pd.DataFrame(dict(zip(("win", "tie", "loss"), table, strict=True)))
+    half = 0.5 * (answer - (at["win"] - at["loss"]).to_numpy())
     scores = np.zeros((len(columns), len(answer), 6))
     for k, column in enumerate(columns):
         scores[k, rows, first], scores[k, rows, second] = half * column, -half * column
