@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from privrank.consensus.orders import pair_matrix, upper_to_matrix
-from privrank.hypotheses.interval import first_beyond
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import (
     BordaDistribution,
@@ -38,6 +37,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, immutable
+from privrank.util.solvers import first_beyond
 
 Target = Literal["population", "sample"]
 

@@ -63,8 +63,7 @@ from privrank.hypotheses.nulls import Probabilities, binomial_weights
 from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.util.arrays import FloatArray, IntArray, immutable
-from privrank.util.solvers import bisect
-from privrank.util.solvers import first_beyond as first_beyond
+from privrank.util.solvers import bisect, first_beyond
 
 _HALVINGS = 10
 """Halvings of a bracket, for conditions that are slow to check."""

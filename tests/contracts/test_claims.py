@@ -28,6 +28,12 @@ def shares(column):
     return column.astype(str).str.partition("/")[0].pipe(pd.to_numeric, errors="coerce")
 
 
+def largest_size(table, test):
+    """The largest share of rejections of a test without a difference, at any epsilon."""
+    without = table[table["difference"] == "none"][test]
+    return without.astype(str).str.split("/").explode().astype(float).max()
+
+
 def lost(table, verdict):
     rows = table[table["verdict"] == verdict]
     return rows["found"] / rows["claimed epsilon"]
@@ -102,6 +108,7 @@ WORST = {
     ],
     "closeness_activity": [lambda t: t["level"].max()],
     "closeness_pvalues": [lambda t: t["share below 0.05"].max()],
+    "closeness_sets": [lambda t: largest_size(t, "test"), lambda t: largest_size(t, "summed")],
     "closeness_tables": [lambda t: t["level"].max()],
     "closeness_tables_intervals": [
         lambda t: (1 - t["above"] - t["below"]).min(),
