@@ -11,12 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from privrank.encode.choices import (
-    check_only_choices,
-    formula_compared,
-    is_choices,
-    refuse_frames,
-)
+from privrank.encode.choices import check_only_choices, formula_compared, is_choices
 from privrank.encode.encoded import EncodedChoices, EncodedGroups
 from privrank.encode.groups import encode_count_tables, encode_samples, groups_of_formula
 from privrank.hypotheses.effects import RejectionProbability
@@ -25,7 +20,6 @@ from privrank.hypotheses.nulls import Order
 from privrank.mechanisms.closeness import (
     permuted,
     public_quantiles,
-    release_choices,
     release_comparison,
     round_up,
     simulated_groups,
@@ -187,7 +181,6 @@ class ClosenessTest:
         if isinstance(sample1, EncodedGroups | EncodedChoices):
             self._encoded = sample1
         else:
-            refuse_frames(sample1, sample2)
             self._encoded = encode_samples(
                 (sample1, sample2),
                 ("sample 1", "sample 2"),
@@ -391,14 +384,11 @@ class ClosenessTest:
             effect_epsilon=effect_epsilon,
             details_epsilon=details_epsilon,
         )
-        if isinstance(self._encoded, EncodedChoices):
-            release = release_choices(self._encoded, comparison, plan, budget=budget, rng=rng)
-        else:
-            # simulate the quantiles of the statistic's noise before the budget is spent
-            public = public_quantiles(comparison, sample, plan.number("scale"))
-            release = release_comparison(
-                self._encoded, comparison, plan, public=public, budget=budget, rng=rng
-            )
+        # simulate the quantiles of the statistic's noise before the budget is spent
+        public = public_quantiles(comparison, sample, plan.number("scale"))
+        release = release_comparison(
+            self._encoded, comparison, plan, public=public, budget=budget, rng=rng
+        )
         return fit_error_guard(
             partial(self.from_release, release, alpha=alpha),
             release,

@@ -104,8 +104,6 @@ _MESSAGES = {
     "groups, use ClosenessTest.from_formula or PrivateBTL.from_formula.",
     "groups": "formula must have one column of groups on its right, each with levels. An example "
     "is 'best + worst ~ region' with levels=['north', 'south'].",
-    "frames": "choices from offered sets must be compared in one frame with a column of groups. "
-    "Use ClosenessTest.from_formula('best + worst ~ group', frame, ...).",
     "row groups": "respondent= must name the column of respondents if choices from offered sets "
     "are compared by group. Add such a column to the frame.",
     "left side": "formula must name the answers of the choices on its left, here '{} ~ ...', got "
@@ -426,11 +424,6 @@ def formula_compared(formula: str, data: object, arguments: Mapping[str, Any]) -
         {"groups": shape != (1, 0, 0), "row groups": encoded.design.unit == "row"},
     )
     return encoded
-
-
-def refuse_frames(*samples: object) -> None:
-    """Refuse choices from offered sets in several frames."""
-    refuse(_MESSAGES, {"frames": any(map(is_choices, samples))})
 
 
 def read_tasks(

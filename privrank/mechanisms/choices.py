@@ -55,7 +55,6 @@ from privrank.privacy.offered import (
     Offered,
     largest_square,
     position_scores,
-    questionnaire_places,
 )
 from privrank.release.compared import questionnaires_by_group
 from privrank.release.names import ANSWERED, CEILING, LARGEST, NET
@@ -186,18 +185,13 @@ def permuted_scores(encoded: EncodedChoices, permutations: int, rng: Rng) -> Flo
     -------
     ndarray of float64, shape (permutations + 1,)
     """
-    design = encoded.design
-    offered = _offered(design)
-    sizes = questionnaires_by_group(design)
-    groups = sizes.shape[1]
-    assert design.covariates is not None
-    group = design.covariates.cell[np.array(offered.patterns)][encoded._version]
-    place = questionnaire_places(offered)[encoded._version]
-    sums = np.zeros((permutations + 1, groups, len(design.items)))
-    for questionnaire in np.flatnonzero((sizes > 0).sum(axis=1) > 1):
-        here = place == questionnaire
+    place, group, units = questionnaires_by_group(encoded.design)
+    groups = units.shape[1]
+    sums = np.zeros((permutations + 1, groups, len(encoded.design.items)))
+    for questionnaire in np.flatnonzero((units > 0).sum(axis=1) > 1):
+        here = place[encoded._version] == questionnaire
         scores, kind = np.unique(encoded._totals[here], axis=0, return_inverse=True)
-        cells = group[here] * len(scores) + kind.ravel()
+        cells = group[encoded._version][here] * len(scores) + kind.ravel()
         counts = np.bincount(cells, minlength=groups * len(scores)).reshape(groups, -1)
         apart = scores - counts.sum(axis=0) @ scores / counts.sum()
         sums += permuted_statistics(counts, partial(_score_sums, scores=apart), permutations, rng)

@@ -178,7 +178,7 @@ _HELD = 2**24
 
 
 def release_comparison(
-    encoded: EncodedGroups,
+    encoded: EncodedGroups | EncodedChoices,
     comparison: Comparison,
     plan: Plan,
     *,
@@ -190,7 +190,7 @@ def release_comparison(
 
     Parameters
     ----------
-    encoded : EncodedGroups
+    encoded : EncodedGroups or EncodedChoices
         The sensitive samples.
     comparison : Comparison
         Statistic and form of release.
@@ -208,14 +208,18 @@ def release_comparison(
     BudgetExceeded, ValueError
         Before any answer is read.
     """
-    sample = encoded.sample
 
     def drawn() -> Drawn:
+        if isinstance(encoded, EncodedChoices):
+            statistics = permuted_scores(encoded, int(plan.number("permutations")), rng)
+            values = {PVALUE: np.array([_outcome(comparison, plan, statistics, rng)])}
+            return Drawn(values, draw_permutation(len(encoded.sample.items), rng))
+        sample = encoded.sample
         # under private labels the number of empty groups decides how much randomness is used
         early = draw_permutation(len(sample.items), rng) if sample.private_labels else None
         parts = [one_row_each(part, rng, apart=sample.paired) for part in encoded._parts]
         data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
-        values: dict[str, IntArray] = {}
+        values = {}
         if comparison.form != "table":
             statistics = permuted(data, comparison, plan, public, rng)
             values[comparison.part] = np.array([_outcome(comparison, plan, statistics[:, 0], rng)])
@@ -229,25 +233,7 @@ def release_comparison(
                 values[detail] = draw(plan.parts[detail], totals, rng)
         return Drawn(values, early or draw_permutation(len(sample.items), rng))
 
-    return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
-
-
-def release_choices(
-    encoded: EncodedChoices,
-    comparison: Comparison,
-    plan: Plan,
-    *,
-    budget: Ledger | None,
-    rng: Rng,
-) -> Release:
-    """Spend the budget and release the p-value of groups that chose from offered sets."""
-
-    def drawn() -> Drawn:
-        statistics = permuted_scores(encoded, int(plan.number("permutations")), rng)
-        pvalue = _outcome(comparison, plan, statistics, rng)
-        return Drawn({PVALUE: np.array([pvalue])}, draw_permutation(len(encoded.design.items), rng))
-
-    return spend_and_release(plan, encoded.design, drawn, budget=budget, rng=rng)
+    return spend_and_release(plan, encoded.sample, drawn, budget=budget, rng=rng)
 
 
 def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:

@@ -4,8 +4,6 @@ The release of votes with the smallest predicted loss is chosen. The sorts and d
 release only an order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache

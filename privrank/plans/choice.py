@@ -5,8 +5,6 @@ distribution of its noise, before any sensitive data are read. The same public n
 the fit will identify its worths (:func:`check_will_identify`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

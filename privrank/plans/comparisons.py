@@ -1,7 +1,5 @@
 """Choose what a fit of paired comparisons releases, from public numbers alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

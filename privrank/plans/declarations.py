@@ -6,8 +6,6 @@ paired comparisons they are ties, rows beyond the bounds, and comparisons per pa
 released.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

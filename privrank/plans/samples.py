@@ -18,8 +18,6 @@ rounded up to a multiple of 1e-4. For more than 6 items there is no such claim, 
 replace the kernel as n grows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -491,7 +489,7 @@ def comparison_of_choices(design: Design) -> Comparison:
     ValueError
         If no questionnaire was shown to several groups.
     """
-    sizes = questionnaires_by_group(design)
+    _, _, sizes = questionnaires_by_group(design)
     share = sizes / sizes.sum(axis=1, keepdims=True)
     least = share[sizes > 0].min()
     if least == 1.0:

@@ -95,12 +95,6 @@ class Offered:
         return sum(len(version) * units for version, units in pairs)
 
 
-def questionnaire_places(offered: Offered) -> IntArray:
-    """Return the questionnaire of each entry of `versions`, which differ by pattern as well."""
-    place = {version: k for k, version in enumerate(dict.fromkeys(offered.versions))}
-    return np.array([place[version] for version in offered.versions])
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
     """The pairs of items in each offered set, sorted by their first items.

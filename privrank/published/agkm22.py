@@ -63,8 +63,6 @@ References: https://arxiv.org/abs/1908.04486; Hay, Elagina and Miklau (2017), Di
 rank aggregation, SIAM International Conference on Data Mining.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

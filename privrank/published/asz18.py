@@ -12,8 +12,6 @@ sigma(x) = 1 / (1 + e^-x). The alpha of the paper is called `tolerance` here; it
 Errors in the paper, corrected here, are listed in docs/papers/asz18.md.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

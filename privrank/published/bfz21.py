@@ -12,8 +12,6 @@ Errors in the paper, corrected here, are listed in docs/papers/bfz21.md. The pri
 the docstrings of the statistics and bits.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache, partial
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from privrank.privacy.offered import questionnaire_places
 from privrank.release.survey import Design, Sample
 from privrank.util.arrays import IntArray
 
@@ -21,7 +20,7 @@ def compared_groups(survey: Design | Sample) -> Sample:
     if survey.offered is None or facts is None or len(facts.factors) != 1:
         raise ValueError("release must be of a ClosenessTest, but this one is not of groups.")
     [(column, levels)] = facts.factors
-    sizes = questionnaires_by_group(survey).sum(axis=0).tolist()
+    sizes = questionnaires_by_group(survey)[2].sum(axis=0).tolist()
     groups = tuple((name, size) for name, size in zip(levels, sizes, strict=True) if size)
     return Sample(
         "choices",
@@ -34,15 +33,20 @@ def compared_groups(survey: Design | Sample) -> Sample:
     )
 
 
-def questionnaires_by_group(design: Design) -> IntArray:
-    """Return the units with each questionnaire, shape (questionnaires, groups).
+def questionnaires_by_group(design: Design) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the questionnaire and the group of each version, and the units by both.
 
-    Choices from sets have as many groups as there are cells of their covariates. Questionnaires are
-    in the order in which they first occur in ``design.offered.versions``.
+    Choices from sets have as many groups as there are cells of their covariates. The entries of
+    ``design.offered.versions`` differ by questionnaire and pattern of covariates. Questionnaires
+    are numbered in the order in which they occur there. The units have the shape
+    (questionnaires, groups).
     """
-    assert design.offered is not None and design.covariates is not None
-    place = questionnaire_places(design.offered)
-    group = design.covariates.cell[list(design.offered.patterns)]
-    sizes = np.zeros((place.max() + 1, design.covariates.cells), dtype=np.int64)
-    sizes[place, group] = design.offered.units
-    return sizes
+    offered = design.offered
+    facts = design.covariates
+    assert offered is not None and facts is not None
+    number = {version: k for k, version in enumerate(dict.fromkeys(offered.versions))}
+    place = np.array([number[version] for version in offered.versions])
+    group = facts.cell[list(offered.patterns)]
+    units = np.zeros((len(number), facts.cells), dtype=np.int64)
+    units[place, group] = offered.units
+    return place, group, units

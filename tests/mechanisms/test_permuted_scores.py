@@ -19,7 +19,7 @@ from privrank.mechanisms.choices import permuted_scores
 from privrank.plans import samples
 from privrank.plans.samples import comparison_of_choices
 from privrank.privacy.offered import position_scores
-from privrank.release import compared as group_facts
+from privrank.release.compared import questionnaires_by_group
 
 ITEMS = ["tea", "milk", "juice", "water"]
 ANSWERS = ("best", "worst", "best-worst", "order")
@@ -179,11 +179,11 @@ def test_all_labellings_of_a_questionnaire_are_equally_likely(people):
 
 
 def test_labellings_across_questionnaires_are_found(monkeypatch):
-    def all_alike(plan):
-        return np.zeros(len(plan.versions), dtype=np.int64)
+    def all_alike(design):
+        place, group, units = questionnaires_by_group(design)
+        return np.zeros_like(place), group, units.sum(axis=0, keepdims=True)
 
-    for module in (choices, group_facts):
-        monkeypatch.setattr(module, "questionnaire_places", all_alike)
+    monkeypatch.setattr(choices, "questionnaires_by_group", all_alike)
     encoded = survey("order", PEOPLE)
     found = choices.permuted_scores(encoded, 1, np.random.default_rng(1))[0]
     assert found != pytest.approx(by_hand(encoded._totals, *facts_of(encoded)), abs=1e-6)

@@ -410,7 +410,7 @@ def test_wrong_comparisons_of_groups_are_refused():
             pr.ClosenessTest.from_formula(
                 f"best + worst ~ {right}", frame, levels=["n", "s"], **PERSON
             )
-    with pytest.raises(ValueError, match="in one frame with a column of groups"):
+    with pytest.raises(TypeError, match="use a formula of ClosenessTest or PrivateBTL"):
         pr.ClosenessTest(frame[:60], frame[60:], respondent="id", max_rows=2)
     with pytest.raises(ValueError, match="shown to respondents of several groups"):
         closeness(towns(share=(1.1, -0.1))).fit(1.0, budget=ledger)
