@@ -208,32 +208,41 @@ def release_comparison(
     BudgetExceeded, ValueError
         Before any answer is read.
     """
-
-    def drawn() -> Drawn:
-        if isinstance(encoded, EncodedChoices):
-            statistics = permuted_scores(encoded, int(plan.number("permutations")), rng)
-            values = {PVALUE: np.array([_outcome(comparison, plan, statistics, rng)])}
-            return Drawn(values, draw_permutation(len(encoded.sample.items), rng))
-        sample = encoded.sample
-        # under private labels the number of empty groups decides how much randomness is used
-        early = draw_permutation(len(sample.items), rng) if sample.private_labels else None
-        parts = [one_row_each(part, rng, apart=sample.paired) for part in encoded._parts]
-        data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
-        values = {}
-        if comparison.form != "table":
-            statistics = permuted(data, comparison, plan, public, rng)
-            values[comparison.part] = np.array([_outcome(comparison, plan, statistics[:, 0], rng)])
-            if STATISTIC in plan.parts:
-                values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
-        # the totals by group with the noise that was planned for them, if any were
-        for number, part in enumerate(data._parts):
-            if (detail := f"{DETAILS} {number}") in plan.parts:
-                rows = tabulated(part)
-                totals = rows if sample.kind == "choices" else (rows - 1).sum(axis=0)
-                values[detail] = draw(plan.parts[detail], totals, rng)
-        return Drawn(values, early or draw_permutation(len(sample.items), rng))
-
+    drawn = partial(_drawn, encoded, comparison, plan, public, rng)
     return spend_and_release(plan, encoded.sample, drawn, budget=budget, rng=rng)
+
+
+def _drawn(
+    encoded: EncodedGroups | EncodedChoices,
+    comparison: Comparison,
+    plan: Plan,
+    public: FloatArray,
+    rng: Rng,
+) -> Drawn:
+    """Draw the values of a release, and a random order of the items."""
+    items = len(encoded.sample.items)
+    if isinstance(encoded, EncodedChoices):
+        statistics = permuted_scores(encoded, int(plan.number("permutations")), rng)
+        pvalue = np.array([_outcome(comparison, plan, statistics, rng)])
+        return Drawn({PVALUE: pvalue}, draw_permutation(items, rng))
+    sample = encoded.sample
+    # under private labels the number of empty groups decides how much randomness is used
+    early = draw_permutation(items, rng) if sample.private_labels else None
+    parts = [one_row_each(part, rng, apart=sample.paired) for part in encoded._parts]
+    data = completed_groups(EncodedGroups(sample, parts, encoded._partners), rng)
+    values = {}
+    if comparison.form != "table":
+        statistics = permuted(data, comparison, plan, public, rng)
+        values[comparison.part] = np.array([_outcome(comparison, plan, statistics[:, 0], rng)])
+        if STATISTIC in plan.parts:
+            values[STATISTIC] = _effect(plan, statistics[:, -1], rng)
+    # the totals by group with the noise that was planned for them, if any were
+    for number, part in enumerate(data._parts):
+        if (detail := f"{DETAILS} {number}") in plan.parts:
+            rows = tabulated(part)
+            totals = rows if sample.kind == "choices" else (rows - 1).sum(axis=0)
+            values[detail] = draw(plan.parts[detail], totals, rng)
+    return Drawn(values, early or draw_permutation(items, rng))
 
 
 def simulated_groups(groups: Sequence[IntArray], sample: Sample) -> EncodedGroups:
