@@ -19,7 +19,7 @@ from privrank.results import plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Result
 from privrank.results.btl import BTLResult
-from privrank.results.closeness import ClosenessResult, clear_words
+from privrank.results.closeness import ClosenessResult, clear_words, null_in_words
 from privrank.results.pooled import PooledResult
 from privrank.results.ranktest import RankTestResult
 from privrank.results.topk import TopKResult
@@ -380,17 +380,11 @@ def _tested(result: Any, null: str) -> str:
 
 def _compared(result: ClosenessResult) -> str:
     """Return what a comparison decides, and after a rejection which differences are clear."""
-    sample = result.release.sample
-    null = (
-        f"the two {sample.kind} of a respondent are exchangeable"
-        if sample.paired
-        else f"the {sample.kind} of all groups have the same distribution"
-    )
-    said = _tested(result, null)
+    said = _tested(result, null_in_words(result))
     frame = result._details()
     if frame is None or not result.reject or not frame["clear"].any():
         return said
-    words = ". ".join(clear_words(sample, frame[frame["clear"]], _CLEAR))
+    words = ". ".join(clear_words(result._sample, frame[frame["clear"]], _CLEAR))
     return (
         f"{said} {words}. These statements hold simultaneously at the {100 * result.alpha:g}% "
         f"level."

@@ -211,11 +211,8 @@ CLAIMS = {
     "number.",
     # tests
     "hypotheses": "H0: {null} H1: {alternative}",
-    "same distribution": "H0: the {kind} of all groups have the same distribution. H1: at least "
-    "one distribution differs.",
-    "same answers to sets": "H0: respondents with the same offered sets answer alike in all "
-    "groups. H1: at least one group answers differently.",
-    "exchangeable": "H0: the two {kind} of a respondent are exchangeable. H1: they are not.",
+    "same distribution": "H0: {null}. H1: at least one distribution differs.",
+    "exchangeable": "H0: {null}. H1: they are not.",
     "compared": "Groups: {groups}.",
     "compared by column": "Groups by {column}: {groups}.",
     "answers behind the null": "The {nobs:,} {unit}s are {own:,} of the sample and {behind:,} for "

@@ -538,7 +538,7 @@ class ClosenessResult(Result):
                     *_detail_notes(self),
                 ],
                 tests=[
-                    *_hypotheses_of(sample, sets=isinstance(release.survey, Design)),
+                    *_hypotheses_of(self),
                     *self._verdict(),
                     *power_notes(self.asked, sample, attainable),
                     *said("completed groups", sample.completed),
@@ -658,18 +658,25 @@ class ClosenessResult(Result):
         }
 
 
-def _hypotheses_of(sample: Sample, *, sets: bool) -> list[str]:
-    """Return notes on H0, H1 and the groups of a comparison of samples.
+def null_in_words(result: ClosenessResult) -> str:
+    """Return the null hypothesis of a comparison of samples."""
+    sample = result._sample
+    if isinstance(result.release.survey, Design):
+        return "respondents with the same offered sets answer alike in all groups"
+    if sample.paired:
+        return f"the two {sample.kind} of a respondent are exchangeable"
+    return f"the {sample.kind} of all groups have the same distribution"
 
-    `sets` states whether the samples are choices from offered sets.
-    """
-    null = "exchangeable" if sample.paired else "same distribution"
+
+def _hypotheses_of(result: ClosenessResult) -> list[str]:
+    """Return notes on H0, H1 and the groups of a comparison of samples."""
+    sample = result._sample
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
     # a column named "group" says no more than the word
     column = "" if sample.group_column == "group" else sample.group_column
     (_, own), *_, (_, behind) = sample.groups
     return [
-        *said("same answers to sets" if sets else null, kind=sample.kind),
+        *said("exchangeable" if sample.paired else "same distribution", null=null_in_words(result)),
         *said(
             "compared by column" if column else "compared", column=column, groups=", ".join(listed)
         ),
