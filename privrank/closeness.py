@@ -78,8 +78,8 @@ class ClosenessTest:
     respondent : str, optional
         Column or pandas index level of a frame that identifies the respondent of each row; with
         ``paired=True`` also the index level of a Series. The unit of privacy is then a respondent
-        with all their rows. The test uses one of these rows, drawn at random and in secret. A
-        respondent belongs to one group.
+        with all their rows. The test uses one of these rows, drawn at random and in secret; of
+        choices from offered sets it uses all. A respondent belongs to one group.
     max_rows : int, default 1
         Public bound on the rows of a respondent.
     ties, missing : str, default "refuse"
@@ -219,11 +219,12 @@ class ClosenessTest:
         paired : bool, default False
             See the class; every respondent is in both groups.
         **arguments
-            `respondent`, `max_rows`; `levels`, the groups, which may be omitted for public labels
-            in a categorical column; for choices `categories`, which are required; for rankings
-            `ties` and `missing`. A polars Enum, or a column of True and False, declares its own
-            levels or categories. Public groups without respondents are omitted. Choices from sets
-            have public groups, and take `items` instead of `categories`.
+            `respondent` (required for choices from sets), `max_rows`; `levels`, the groups, which
+            may be omitted for public labels in a categorical column; for choices `categories`,
+            which are required; for rankings `ties` and `missing`. A polars Enum, or a column of
+            True and False, declares its own levels or categories. Public groups without respondents
+            are omitted. Choices from sets have public groups, and take `items` instead of
+            `categories`.
 
         Returns
         -------
@@ -322,6 +323,7 @@ class ClosenessTest:
             noise depends on the total number of units. ``"pairs"`` uses the two groups that differ
             most, with noise that depends on the smallest group. It has more power if only a small
             group differs. ``"sigmoid"``, for choices, releases one bit, without a stated level.
+            Choices from sets have ``"auto"`` alone, without an effect or details.
         permutations : int, default 999
             Number of permutations of the group labels, or of null tables. Validity and privacy do
             not depend on it.

@@ -12,6 +12,7 @@ answers are then read as items. Messages name arguments, columns and rules, neve
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -69,6 +70,8 @@ _MESSAGES = {
     "worst= name the columns of the offered items.",
     "absent": "frame has no column {!r}. Name the right column. {{task}} in the name of a column "
     "stands for the tasks of a plan, if version= is given.",
+    "no task": "column {!r} must belong to a task of the plan, as its name says. Add the task to "
+    "offered=, or leave out the column.",
     "both": "column {!r} must not contain both answers and public facts. Sets, tasks, versions and "
     "respondents are public and must be fixed before any answer.",
     "twice": "each item of a set and each answer must have a column of its own, for every task of "
@@ -97,6 +100,8 @@ _MESSAGES = {
     "marks both, such as codes={{'best': 1, 'worst': -1}}.",
     "no mark": "column {!r} must mark the item that is {!r} in a task, and no row has this mark. "
     "Declare the entries with codes=, such as codes={{'best': 'most'}}.",
+    "other marks": "column {!r} must have one entry, such as 0, for all items that are not {!r}, "
+    "and it has several. Correct the entries, or declare the marks with codes=.",
     "several marks": "column {!r} must mark at most one item of a task as {!r}, and at least one "
     "task has several. Declare the entries with codes=.",
 }
@@ -162,7 +167,7 @@ def as_choices(
         By default answers are items. ``"position"``: answers are positions in the set, from 1. With
         `task`: the entries that mark the best and the worst item, such as
         ``{"best": 1, "worst": -1}``; a single column may contain both. The default is 1 (or True)
-        for each.
+        for each. All other items must have the same entry, or none.
     sep : str, optional
         The text between the items of a set, if `offered` is a column of texts.
     unanswered : {"refuse", "public", "private"}
@@ -329,16 +334,21 @@ def _answer_columns(
     used = [*public, *answers]
     absent = first_absent(used, opened.names)
     both = next(filter(public.__contains__, answers), None)
+    numbered = "|".join(
+        re.escape(name).replace(re.escape(_TASK), r"\d+") for name in roles.values()
+    )
+    beyond = [name for name in opened.names if re.fullmatch(numbered, name) and name not in used]
     refuse(
         _MESSAGES,
         {
             "own": absent == "own",
             "absent": absent is not None,
+            "no task": absent is None and bool(beyond),
             "both": both is not None,
             "twice": len(set(used)) < len(used),
             "respondent": plan is not None and not opened.owners and "respondent" in opened.names,
         },
-        both if absent is None else absent,
+        next(iter(beyond), both) if absent is None else absent,
     )
     refuse_unused(opened.names, used)
     return columns
@@ -523,10 +533,14 @@ def _read_rows(
     for name, (column, mark) in marks.items():
         key = coding.key_of(table[column])
         marked = np.array([*(value == mark for value in key.values.tolist()), False])[key.codes]
+        others = set(key.values.tolist()).difference(
+            other for own, other in marks.values() if own == column
+        )
         refuse(
             _MESSAGES,
             {
                 "no mark": not marked.any(),
+                "other marks": len(others) > 1,
                 "several marks": np.bincount(number[marked]).max(initial=0) > 1,
             },
             column,

@@ -82,8 +82,9 @@ _MESSAGES = {
     "privrank.as_choices(frame, offered=...).",
     "halves": "choices must have both answers of a task or none, and at least one task has one. "
     "Keep the answers of privrank.as_choices(frame, unanswered='private', ...) as they are.",
-    "tested": "choices with tasks that may be unanswered must be given to PrivateBTL, whose result "
-    "has a test that all worths are equal. Tests of answers need all tasks answered.",
+    "tested": "choices with tasks that may be unanswered must be given to PrivateBTL, each group "
+    "by itself, whose result has a test that all worths are equal. Other tests need all tasks "
+    "answered.",
     "silent": "choices with tasks that may be unanswered must name the best and the worst item, "
     "and the model must not have covariates. Fit each group by itself, or use "
     "unanswered='public' if it was fixed beforehand which tasks stay unanswered.",
@@ -226,7 +227,7 @@ def encode_tasks(
         Covariates of respondents, which are public.
     tested : bool
         Whether the data are for a test, for which all tasks must be answered. A test of groups does
-        not need coefficients that are identified.
+        not need sets that connect the items, or coefficients that are identified.
 
     Returns
     -------
@@ -289,9 +290,8 @@ def encode_tasks(
         covariates=described,
         offered=offered,
     )
-    # the pairs of items of all sets
-    check_connected(cast(PairCounts, design.pairs), design.items)
-    if not tested:
+    if predictor is None or not tested:  # groups of a test need no worths
+        check_connected(cast(PairCounts, design.pairs), design.items)
         check_identified(design)
     return EncodedChoices(design, totals, version)
 

@@ -7,20 +7,23 @@ its mean under H0, in units of the covariance of T under H0.
 questionnaire, and releases a smoothed p-value (:mod:`privrank.mechanisms.closeness`). Let x_i be
 the score vector of respondent i, the item vector T of this respondent alone, and xbar_q the mean of
 the respondents with questionnaire q. The statistic is the sum over groups g of |D_g|, with
-D_g = sum of x_i - xbar_q over the respondents i of g, and Euclidean lengths.
+D_g = sum of x_i - xbar_q over the respondents i of g, and Euclidean lengths. Differences of
+opposite signs in two questionnaires cancel each other in D_g.
 
 **Null.** Respondents with the same questionnaire have exchangeable answers, whatever group they
-belong to. How often each group has each questionnaire is public and fixed, and no permutation
-changes it. Without this restriction groups with different questionnaires would differ under the
-null hypothesis.
+belong to. A questionnaire is the offered sets without their order. If the order of tasks or of
+items matters, it must not depend on the group. How often each group has each questionnaire is
+public and fixed, and no permutation changes it. Without this restriction groups with different
+questionnaires would differ under the null hypothesis.
 
 **Privacy of groups.** Unit and neighbours: all answers of one respondent are replaced;
 questionnaires and groups are public and stay. Let x move by d. A share w_h of the respondents with
 the same questionnaire is in group h, and a re-labelling can put the respondent into any group g
 with w_g > 0. Then D_g moves by (1 - w_g) d, and D_h of any other group by -w_h d. So the statistic
-moves by at most 2 (1 - w_g) |d|, for every re-labelling. |d| is at most `net_l2` of the design
-(:class:`privrank.privacy.offered.OfferedSensitivity`). The smoothed p-value is private with this
-sensitivity, because the proof requires no more than such a bound and re-labellings that do not
+moves by at most 2 (1 - w_g) |d|, for every re-labelling. |d| is at most `net_l2`
+(:class:`privrank.privacy.offered.OfferedSensitivity`). Respondents with a questionnaire that no
+other group has, and those without a task, add 0 to every D_g. The smoothed p-value is private with
+this sensitivity, because the proof requires no more than such a bound and re-labellings that do not
 depend on the data.
 
 **Dependence.** The largest design effect of many contrasts shows how dependent the answers of a
@@ -188,7 +191,7 @@ def permuted_scores(encoded: EncodedChoices, permutations: int, rng: Rng) -> Flo
     place, group, units = questionnaires_by_group(encoded.design)
     groups = units.shape[1]
     sums = np.zeros((permutations + 1, groups, len(encoded.design.items)))
-    for questionnaire in np.flatnonzero((units > 0).sum(axis=1) > 1):
+    for questionnaire in np.flatnonzero(units.any(axis=1)):
         here = place[encoded._version] == questionnaire
         scores, kind = np.unique(encoded._totals[here], axis=0, return_inverse=True)
         cells = group[encoded._version][here] * len(scores) + kind.ravel()

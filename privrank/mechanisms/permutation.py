@@ -214,7 +214,7 @@ def deal(counts: IntArray, permutations: int, rng: Rng) -> TableArray:
     -----
     A small number of respondents is shuffled, exactly uniformly. With a large number, kinds are
     dealt one after the other (:func:`privrank.hypotheses.nulls.dealt_tables`). The distribution is
-    the same for both methods, and the choice depends on public numbers alone.
+    the same for both methods.
     """
     counts = np.asarray(counts, dtype=np.int64)
     samples, kinds = counts.shape

@@ -33,6 +33,7 @@ from privrank.hypotheses.nulls import Blindness, RandomBit, Statistic, check_dec
 from privrank.privacy.accounting import pure_epsilon, split
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
+from privrank.privacy.offered import offered_sensitivity
 from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.compared import questionnaires_by_group
 from privrank.release.names import (
@@ -481,28 +482,31 @@ def comparison_of_choices(design: Design) -> Comparison:
     """Return the comparison of groups that chose from offered sets.
 
     **Privacy.** The sensitivity is 2 (1 - w) times the length of the largest change of a
-    respondent's scores, with w the smallest share of a group among the respondents with one
-    questionnaire. Proof: `privrank.mechanisms.choices`.
+    respondent's scores. Both are for questionnaires that several groups have, and w is the smallest
+    positive share of a group among the respondents with one of them. Proof:
+    `privrank.mechanisms.choices`.
 
     Raises
     ------
     ValueError
         If no questionnaire was shown to several groups.
     """
-    _, _, sizes = questionnaires_by_group(design)
-    share = sizes / sizes.sum(axis=1, keepdims=True)
-    least = share[sizes > 0].min()
-    if least == 1.0:
+    place, _, units = questionnaires_by_group(design)
+    shared = np.asarray(units.any(axis=1))
+    if design.offered is None or not shared.any():
         raise ValueError(
             "at least one questionnaire must be shown to respondents of several groups, because "
             "respondents with the same offered sets are compared. Use PrivateBTL.from_formula to "
             "compare the worths of groups."
         )
-    sensitivity = 2.0 * (1.0 - float(least)) * design.sensitivity.net_l2
+    share = units[shared] / units[shared].sum(axis=1, keepdims=True)
+    least = float(share[share > 0].min())
+    versions = tuple(v for v, k in zip(design.offered.versions, place, strict=True) if shared[k])
+    compared = replace(design.offered, versions=versions)
+    length = offered_sensitivity(len(design.items), compared).net_l2
     blind: tuple[Blindness, ...] = ("equal mean scores",)
-    return Comparison(
-        "scores within questionnaires", "scores", "versions", sensitivity, blind, None
-    )
+    name = "scores within questionnaires"
+    return Comparison(name, "scores", "versions", 2.0 * (1.0 - least) * length, blind, None)
 
 
 def _unseen(

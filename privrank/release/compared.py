@@ -20,7 +20,8 @@ def compared_groups(survey: Design | Sample) -> Sample:
     if survey.offered is None or facts is None or len(facts.factors) != 1:
         raise ValueError("release must be of a ClosenessTest, but this one is not of groups.")
     [(column, levels)] = facts.factors
-    sizes = questionnaires_by_group(survey)[2].sum(axis=0).tolist()
+    group = facts.cell[list(survey.offered.patterns)]
+    sizes = np.bincount(group, survey.offered.units, facts.cells).astype(np.int64).tolist()
     groups = tuple((name, size) for name, size in zip(levels, sizes, strict=True) if size)
     return Sample(
         "choices",
@@ -34,12 +35,13 @@ def compared_groups(survey: Design | Sample) -> Sample:
 
 
 def questionnaires_by_group(design: Design) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the questionnaire and the group of each version, and the units by both.
+    """Return the questionnaire and the group of each version, and the units that are compared.
 
     Choices from sets have as many groups as there are cells of their covariates. The entries of
     ``design.offered.versions`` differ by questionnaire and pattern of covariates. Questionnaires
     are numbered in the order in which they occur there. The units have the shape
-    (questionnaires, groups).
+    (questionnaires, groups). Units without a task, and units whose questionnaire no other group
+    has, are compared with nobody and do not count.
     """
     offered = design.offered
     facts = design.covariates
@@ -48,5 +50,7 @@ def questionnaires_by_group(design: Design) -> tuple[IntArray, IntArray, IntArra
     place = np.array([number[version] for version in offered.versions])
     group = facts.cell[list(offered.patterns)]
     units = np.zeros((len(number), facts.cells), dtype=np.int64)
-    units[place, group] = offered.units
+    np.add.at(units, (place, group), offered.units)
+    alone = (units > 0).sum(axis=1) < 2
+    units[alone | np.array([not version for version in number])] = 0
     return place, group, units

@@ -215,6 +215,9 @@ CLAIMS = {
     "exchangeable": "H0: {null}. H1: they are not.",
     "compared": "Groups: {groups}.",
     "compared by column": "Groups by {column}: {groups}.",
+    "same questionnaire": "Compared are the {alike:,} of {nobs:,} respondents whose offered sets "
+    "another group had as well. The order of tasks and items must not matter, or not depend on the "
+    "group.",
     "answers behind the null": "The {nobs:,} {unit}s are {own:,} of the sample and {behind:,} for "
     "the answers from which the null was estimated.",
     "rejected": "H0 is rejected at the {level} level ({basis}).",

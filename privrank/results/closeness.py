@@ -28,7 +28,7 @@ from privrank.hypotheses.noisytables import NoisyTable
 from privrank.plans.samples import DISTANCES, RELEASED_STEPS, Comparison
 from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.release.compared import compared_groups
+from privrank.release.compared import compared_groups, questionnaires_by_group
 from privrank.release.names import DECISION, DETAILS, PVALUE, STATISTIC
 from privrank.release.survey import Design, Plan, Sample
 from privrank.results import guarantee, plots, tables
@@ -182,9 +182,10 @@ class ClosenessResult(Result):
         """The noisy distance and the number released with it, in their own unit."""
         part = self.release.parts.get(STATISTIC)
         if part is None:
-            raise ValueError(
-                "no effect was released: fit two groups with method='table' or effect_epsilon=... "
-                "for a distance and its interval."
+            raise self._lacking(
+                "no effect was released",
+                "fit two groups with method='table' or effect_epsilon=... for a distance and its "
+                "interval.",
             )
         first, *more = (part.values * part.step).tolist()
         return first, more[0] if more else None
@@ -228,6 +229,12 @@ class ClosenessResult(Result):
             return None
         noisy, second = self._numbers_released
         return None if second is None else self.asked.distance.corrected(noisy, second)
+
+    def _lacking(self, lacking: str, advice: str) -> ValueError:
+        """Return the error for numbers that were not released."""
+        if isinstance(self.release.survey, Design):
+            advice = "for choices from offered sets, use PrivateBTL.from_formula."
+        return ValueError(f"{lacking}: {advice}")
 
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the distance of the two distributions.
@@ -362,8 +369,9 @@ class ClosenessResult(Result):
         1  milk  north  south       -0.36   True
         """
         if f"{DETAILS} 0" not in self.release.parts:
-            raise ValueError(
-                "no totals by group were released: fit with details_epsilon=... for what differs."
+            raise self._lacking(
+                "no totals by group were released",
+                "fit with details_epsilon=... for what differs.",
             )
         level = self._level(alpha)
         frame = self._compared(contrasts(len(self.groups)), level)
@@ -436,8 +444,9 @@ class ClosenessResult(Result):
         """
         sample = self._sample
         if sample.kind == "rankings" or f"{DETAILS} 0" not in self.release.parts:
-            raise ValueError(
-                "no shares were released: fit choices with method='table' or details_epsilon=..."
+            raise self._lacking(
+                "no shares were released",
+                "fit choices with method='table' or details_epsilon=...",
             )
         single = [Contrast((g,)) for g in range(len(sample.groups))]
         frame = self._compared(single, self._level(alpha)).drop(columns="other")
@@ -671,6 +680,8 @@ def null_in_words(result: ClosenessResult) -> str:
 def _hypotheses_of(result: ClosenessResult) -> list[str]:
     """Return notes on H0, H1 and the groups of a comparison of samples."""
     sample = result._sample
+    survey = result.release.survey
+    alike = questionnaires_by_group(survey)[2].sum() if isinstance(survey, Design) else 0
     listed = [name if size is None else f"{name} (n = {size:,})" for name, size in sample.groups]
     # a column named "group" says no more than the word
     column = "" if sample.group_column == "group" else sample.group_column
@@ -680,6 +691,7 @@ def _hypotheses_of(result: ClosenessResult) -> list[str]:
         *said(
             "compared by column" if column else "compared", column=column, groups=", ".join(listed)
         ),
+        *said("same questionnaire", alike, alike=alike, nobs=sample.nobs),
         *said(
             "answers behind the null",
             is_beside_null(sample),

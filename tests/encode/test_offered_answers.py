@@ -617,3 +617,50 @@ def test_levels_that_no_respondent_has_are_refused():
     common = {"respondent": "id", "max_rows": 3, "design": "public"}
     with pytest.raises(ValueError, match="levels that no respondent has"):
         pr.PrivateBTL.from_formula("best + worst ~ sex", tasks, levels=levels, **common)
+
+
+MARKED = pd.DataFrame(
+    {
+        "id": [1, 1, 1, 2, 2, 2],
+        "task": [1] * 6,
+        "item": ["tea", "milk", "juice"] * 2,
+        "answer": [1, 0, -1, 0, -1, 1],
+    }
+)
+ROWS = {"offered": "item", "respondent": "id", "task": "task", "items": ["tea", "milk", "juice"]}
+MARKS = {"best": 1, "worst": -1}
+
+
+def test_items_without_a_mark_have_one_entry_or_none():
+    expected = pr.as_choices(MARKED, best="answer", codes=MARKS, **ROWS)
+    missing = MARKED.assign(answer=MARKED["answer"].astype(float).replace(0.0, np.nan))
+    words = MARKED.assign(answer=MARKED["answer"].map({1: "most", 0: "", -1: "least"}))
+    named = {"best": "most", "worst": "least"}
+    for frame, codes in ((missing, MARKS), (words, named)):
+        found = pr.as_choices(frame, best="answer", codes=codes, **ROWS)
+        pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("answers", "codes"),
+    [
+        ([1, 0, -1, 0, -2, 2], MARKS),  # other codes for some respondents
+        ([1, 0, -1, 2, -1, 1], MARKS),
+        ([1, 0, -1, 0, -1, 1], {"best": 1}),  # the worst items are not declared
+    ],
+)
+def test_other_marks_are_refused(answers, codes):
+    frame = MARKED.assign(answer=answers)
+    for unanswered in ("refuse", "public"):
+        with pytest.raises(ValueError, match="'answer' must have one entry, such as 0") as error:
+            pr.as_choices(frame, best="answer", codes=codes, unanswered=unanswered, **ROWS)
+        assert "2" not in str(error.value)
+
+
+def test_answers_beyond_the_plan_are_refused():
+    plan = pd.DataFrame({"version": [1], "task": [1], "a": ["tea"], "b": ["milk"], "c": ["juice"]})
+    frame = pd.DataFrame({"v": [1], "best_1": ["tea"], "best_2": ["milk"], "best_of": ["x"]})
+    how = {"offered": plan, "version": "v", "best": "best_{task}", "items": ROWS["items"]}
+    with pytest.raises(ValueError, match="'best_2' must belong to a task of the plan"):
+        pr.as_choices(frame, **how)
+    assert list(pr.as_choices(frame.drop(columns="best_2"), **how)["best_of"]) == ["x"]

@@ -24,7 +24,7 @@ from privrank.release.compared import questionnaires_by_group
 ITEMS = ["tea", "milk", "juice", "water"]
 ANSWERS = ("best", "worst", "best-worst", "order")
 LEFT = {"best-worst": "best + worst"}
-VERSIONS = ([(0, 1, 2), (1, 2, 3)], [(0, 2, 3)])
+VERSIONS = ([(0, 1, 2), (1, 2, 3)], [(0, 2, 3)], [(0, 1, 2), (0, 1, 3), (1, 2, 3)])
 
 
 @lru_cache
@@ -33,6 +33,9 @@ def survey(answer, people, seed=1):
     rng = np.random.default_rng(seed)
     rows = []
     for person, (group, questionnaire) in enumerate(people):
+        if questionnaire is None:
+            rows.append([person, group, *ITEMS[:3], *[None] * 3])
+            continue
         for shown in VERSIONS[questionnaire]:
             names = [ITEMS[k] for k in shown]
             rows.append([person, group, *names, *rng.permutation(names)])
@@ -40,10 +43,11 @@ def survey(answer, people, seed=1):
     roles = {"places": ["p1", "p2", "p3"]}
     if answer != "order":
         roles = {role: {"best": "p1", "worst": "p3"}[role] for role in answer.split("-")}
-    frame = pr.as_choices(frame, offered=["s1", "s2", "s3"], items=ITEMS, respondent="id", **roles)
+    roles |= {"items": ITEMS, "respondent": "id", "unanswered": "public"}
+    frame = pr.as_choices(frame, offered=["s1", "s2", "s3"], **roles)
     levels = sorted({group for group, _ in people})
     return pr.ClosenessTest.from_formula(
-        f"{LEFT.get(answer, answer)} ~ town", frame, levels=levels, respondent="id", max_rows=2
+        f"{LEFT.get(answer, answer)} ~ town", frame, levels=levels, respondent="id", max_rows=3
     )._encoded
 
 
@@ -148,10 +152,26 @@ def test_the_sensitivity_is_attained():
     assert farthest(alike) == pytest.approx(comparison_of_choices(encoded.design).sensitivity)
 
 
+def test_respondents_who_are_compared_with_nobody_add_no_noise():
+    both = (("n", 1), ("s", 1), ("s", 1))
+    alone = comparison_of_choices(survey("best", both).design).sensitivity
+    # a longer questionnaire of one group, and respondents without a task
+    others = (("n", 2), ("n", 2), *[("n", None)] * 5, ("s", None))
+    encoded = survey("best", (*both, *others))
+    assert comparison_of_choices(encoded.design).sensitivity == pytest.approx(alone)
+    totals = encoded._totals.copy()
+    totals[:3] = (1, 0, 0, 0)
+    # attained by the shared questionnaire, if all others answer alike
+    moved = farthest(EncodedChoices(encoded.design, totals, encoded._version))
+    assert moved == pytest.approx(alone)
+    with pytest.raises(ValueError, match="shown to respondents of several groups"):
+        comparison_of_choices(survey("best", (("n", 0), ("s", 1), ("n", None), ("s", None))).design)
+
+
 FAULTS = {
-    "the largest share": ("share[sizes > 0].min()", "share.max(axis=1).min()"),
-    "the sensitivity of a task": ("design.sensitivity.net_l2", "math.sqrt(2.0)"),
-    "one group moves": ("2.0 * (1.0 - float(least))", "(1.0 - float(least))"),
+    "the largest share": ("share[share > 0].min()", "share.max(axis=1).min()"),
+    "the sensitivity of a task": ("compared).net_l2", "compared).net_l2 / 2.0"),
+    "one group moves": ("2.0 * (1.0 - least)", "(1.0 - least)"),
 }
 
 
