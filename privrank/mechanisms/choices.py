@@ -53,7 +53,7 @@ from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import EncodedChoices
 from privrank.hypotheses.nulls import Order, Statistic, null_of, table_key
 from privrank.mechanisms.categories import GRID
-from privrank.mechanisms.permutation import TableArray, permuted_statistics
+from privrank.mechanisms.permutation import permuted_statistics
 from privrank.privacy.offered import (
     Offered,
     largest_square,
@@ -189,21 +189,17 @@ def permuted_scores(encoded: EncodedChoices, permutations: int, rng: Rng) -> Flo
     ndarray of float64, shape (permutations + 1,)
     """
     place, group, units = questionnaires_by_group(encoded.design)
-    groups = units.shape[1]
-    sums = np.zeros((permutations + 1, groups, len(encoded.design.items)))
+    sums = np.zeros((permutations + 1, units.shape[1], len(encoded.design.items)))
     for questionnaire in np.flatnonzero(units.any(axis=1)):
         here = place[encoded._version] == questionnaire
         scores, kind = np.unique(encoded._totals[here], axis=0, return_inverse=True)
-        cells = group[encoded._version][here] * len(scores) + kind.ravel()
-        counts = np.bincount(cells, minlength=groups * len(scores)).reshape(groups, -1)
+        counts = np.zeros((units.shape[1], len(scores)), dtype=np.int64)
+        np.add.at(counts, (group[encoded._version][here], kind.ravel()), 1)
         apart = scores - counts.sum(axis=0) @ scores / counts.sum()
-        sums += permuted_statistics(counts, partial(_score_sums, scores=apart), permutations, rng)
+        sums += permuted_statistics(
+            counts, partial(np.tensordot, b=apart, axes=1), permutations, rng
+        )
     return np.asarray(np.sqrt((sums**2).sum(axis=2)).sum(axis=1))
-
-
-def _score_sums(tables: TableArray, scores: FloatArray) -> FloatArray:
-    """Return the sums of scores by group, from the counts by group and kind of each table."""
-    return np.asarray(tables @ scores)
 
 
 def _offered(design: Design) -> Offered:

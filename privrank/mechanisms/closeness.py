@@ -222,11 +222,9 @@ def _drawn(
     """Draw the values of a release, and a random order of the items."""
     items = len(encoded.sample.items)
     if isinstance(encoded, EncodedChoices):
-        # the answers decide how many random numbers permutations use, so the order comes first
-        order = draw_permutation(items, rng)
         statistics = permuted_scores(encoded, int(plan.number("permutations")), rng)
         pvalue = np.array([_outcome(comparison, plan, statistics, rng)])
-        return Drawn({PVALUE: pvalue}, order)
+        return Drawn({PVALUE: pvalue}, draw_permutation(items, rng))
     sample = encoded.sample
     # under private labels the number of empty groups decides how much randomness is used
     early = draw_permutation(items, rng) if sample.private_labels else None
