@@ -49,6 +49,12 @@ Simulation = Callable[[Comparison, Plan, Sample, float], RejectionProbability]
 
 _REST = "the others"
 
+# Message about the size of differences in choices from offered sets.
+_NO_SIZES = (
+    "no effect and no totals are released for choices from offered sets. Use "
+    "PrivateBTL.from_formula for differences of worths."
+)
+
 # Upper end of the interval of a distance that contains no positive distance.
 _LEAST = 0.0005
 
@@ -183,9 +189,8 @@ class ClosenessResult(Result):
         part = self.release.parts.get(STATISTIC)
         if part is None:
             raise self._lacking(
-                "no effect was released",
-                "fit two groups with method='table' or effect_epsilon=... for a distance and its "
-                "interval.",
+                "no effect was released: fit two groups with method='table' or effect_epsilon=... "
+                "for a distance and its interval."
             )
         first, *more = (part.values * part.step).tolist()
         return first, more[0] if more else None
@@ -230,11 +235,9 @@ class ClosenessResult(Result):
         noisy, second = self._numbers_released
         return None if second is None else self.asked.distance.corrected(noisy, second)
 
-    def _lacking(self, lacking: str, advice: str) -> ValueError:
-        """Return the error for numbers that were not released."""
-        if isinstance(self.release.survey, Design):
-            advice = "for choices from offered sets, use PrivateBTL.from_formula."
-        return ValueError(f"{lacking}: {advice}")
+    def _lacking(self, message: str) -> ValueError:
+        """Return the error for numbers that were not released; choices from sets have none."""
+        return ValueError(_NO_SIZES if isinstance(self.release.survey, Design) else message)
 
     def conf_int(self, alpha: float | None = None) -> tuple[float, float]:
         """Return a confidence interval for the distance of the two distributions.
@@ -370,8 +373,7 @@ class ClosenessResult(Result):
         """
         if f"{DETAILS} 0" not in self.release.parts:
             raise self._lacking(
-                "no totals by group were released",
-                "fit with details_epsilon=... for what differs.",
+                "no totals by group were released: fit with details_epsilon=... for what differs."
             )
         level = self._level(alpha)
         frame = self._compared(contrasts(len(self.groups)), level)
@@ -445,8 +447,7 @@ class ClosenessResult(Result):
         sample = self._sample
         if sample.kind == "rankings" or f"{DETAILS} 0" not in self.release.parts:
             raise self._lacking(
-                "no shares were released",
-                "fit choices with method='table' or details_epsilon=...",
+                "no shares were released: fit choices with method='table' or details_epsilon=..."
             )
         single = [Contrast((g,)) for g in range(len(sample.groups))]
         frame = self._compared(single, self._level(alpha)).drop(columns="other")

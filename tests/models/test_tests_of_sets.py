@@ -422,8 +422,12 @@ def test_wrong_comparisons_of_groups_are_refused():
         with pytest.raises(ValueError, match=match):
             closeness(frame).fit(1.0, budget=ledger, **wrong)
     assert ledger.spent == (0.0, 0.0)
+    result = closeness(frame).fit(1.0, budget=ledger, rng=generator())
     with pytest.raises(ValueError, match="simulate answers by worths"):
-        closeness(frame).fit(1.0, budget=ledger, rng=generator()).detectable_effect()
+        result.detectable_effect()
+    for lacking in (result.conf_int, result.details, result.shares, result.plot_details):
+        with pytest.raises(ValueError, match="no effect and no totals are released for choices"):
+            lacking()
 
 
 def test_other_methods_refuse_choices_from_sets():
