@@ -125,9 +125,8 @@ class Covariance:
         return self._whole(self.sampled + self.noisy + product(self.response, self.scattered))
 
     def _whole(self, half: FloatArray) -> FloatArray:
-        return readonly_copy(
-            product(half, self.response.T)
-        )  # read-only because users may receive it
+        # read-only because users may receive it
+        return readonly_copy(product(half, self.response.T))
 
     def variances(self, half: FloatArray, shown: FloatArray) -> FloatArray:
         """Return the variances of combinations of coefficients, one per row, given a half."""
