@@ -103,8 +103,8 @@ _MESSAGES = {
     f"{', '.join(sorted(_ARGUMENTS))} for choices from offered sets.",
     "right side": "formula must have '~ 1' on its right in a test of one sample. To compare "
     "groups, use ClosenessTest.from_formula or PrivateBTL.from_formula.",
-    "groups": "formula must have one column of groups on its right, each with levels. An example "
-    "is 'best + worst ~ region' with levels=['north', 'south'].",
+    "groups": "formula must have one column of groups on its right, whose levels are declared. An "
+    "example is 'best + worst ~ region' with levels=['north', 'south'].",
     "row groups": "respondent= must name the column of respondents if choices from offered sets "
     "are compared by group. Add such a column to the frame.",
     "left side": "formula must name the answers of the choices on its left, here '{} ~ ...', got "

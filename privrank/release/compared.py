@@ -41,7 +41,7 @@ def questionnaires_by_group(design: Design) -> tuple[IntArray, IntArray, IntArra
     ``design.offered.versions`` differ by questionnaire and pattern of covariates. Questionnaires
     are numbered in the order in which they occur there. The units have the shape
     (questionnaires, groups). Units without a task, and units whose questionnaire no other group
-    has, are compared with nobody and do not count.
+    has, are not compared and do not count.
     """
     offered = design.offered
     facts = design.covariates

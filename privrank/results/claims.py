@@ -133,8 +133,8 @@ CLAIMS = {
     "protected answers": "Protected: the answers. Public: who answered which pairs.",
     "protected choices": "Protected: the answers. Public: which sets were offered to whom, and "
     "which were answered.",
-    "public groups of sets": "Protected: the answers. Public: who is in which group, and which "
-    "sets were offered to whom.",
+    "public groups of sets": "Protected: the answers. Public: the group and the offered sets of "
+    "each respondent.",
     "protected silence": "Protected: the answers, and which tasks were answered. Public: which "
     "sets were offered to whom.",
     "protected pairs": "Protected: the answers and who compared which pairs.",

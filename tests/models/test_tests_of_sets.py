@@ -381,7 +381,7 @@ def test_the_summary_of_groups_states_hypotheses_and_guarantee():
     assert "H0: respondents with the same offered sets answer alike in all groups" in text
     assert "Groups by town: n (n = 40), s (n = 20)" in text
     assert "No. Tasks: 120" in text
-    assert "Public: who is in which group, and which sets were offered to whom" in text
+    assert "Public: the group and the offered sets of each respondent." in text
     assert "opposite camps" in text
 
 
