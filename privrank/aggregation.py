@@ -9,19 +9,30 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from privrank.consensus.statements import Target, statements_of
-from privrank.encode.encoded import EncodedSample
+from privrank.consensus.released import statements_of, with_order
+from privrank.consensus.statements import Target
+from privrank.distributions.links import LOGIT
+from privrank.encode.choices import (
+    check_only_choices,
+    check_orders,
+    encode_tasks,
+    formula_tested,
+    is_choices,
+)
+from privrank.encode.encoded import EncodedChoices, EncodedSample
 from privrank.encode.frames import check_rows
 from privrank.encode.samples import encode_rankings, ranks_by_name, sample_of_formula
 from privrank.local.estimates import release_consensus
 from privrank.local.protocols import check_generator
 from privrank.local.tally import Tally
+from privrank.mechanisms.comparisons import release_comparisons
 from privrank.mechanisms.samples import release_aggregation
 from privrank.plans.aggregation import (
     AggregationMethod,
     Releases,
     cautions,
     plan_aggregation,
+    plan_orders,
 )
 from privrank.plans.declarations import Missing
 from privrank.published import agkm22
@@ -46,14 +57,17 @@ class PrivateRankAggregation:
     rankings : data frame or ndarray of shape (n, m)
         A rankings frame: one row per ranking, one column per item, cells the ranks 1 (best) to m.
         They are complete and without ties unless `ties` and `missing` allow exceptions.
-        :func:`privrank.as_rankings` converts other forms.
+        :func:`privrank.as_rankings` converts other forms. Or orders of offered sets, from
+        :func:`privrank.as_choices`.
     items : sequence of str, optional
         The item columns; by default every column except `respondent`.
     respondent : str, optional
         Column, or pandas index level, that identifies the respondent of each row. The unit of
         privacy is then a respondent with all their rows, whose mean is one vote on every pair.
+        Required for orders of offered sets, where every order is a vote on its pairs: a column, or
+        None if each order is a unit.
     max_rows : int, default 1
-        Public bound on the rows of a respondent, at most 10.
+        Public bound on the rows of a respondent; at most 10 for rankings.
     ties : bool, default False
         Whether items may share a rank (public). A shared rank is half a vote for each order of the
         two items.
@@ -95,6 +109,13 @@ class PrivateRankAggregation:
     order with the fewest disagreements (Kemeny's). The second is Borda totals, which need less
     noise and give an order by mean rank.
 
+    **Orders of offered sets.** It is public which items were offered to whom. The first candidate
+    is then the numbers of orders that place one item before another, by pair, if every two items
+    were offered together. The second is net wins by item, whose order is by win rate. Statements
+    are in :mod:`privrank.consensus.released`. They are valid whatever the dependence
+    of the orders of a respondent is, and wide if a respondent orders many sets; rank sets of
+    :class:`privrank.PrivateBTL` are then shorter.
+
     References
     ----------
     Alabi, Ghazi, Kumar and Manurangsi (2022), https://arxiv.org/abs/2112.14652; Hay, Elagina and
@@ -118,23 +139,30 @@ class PrivateRankAggregation:
         rankings: object,
         *,
         items: object = None,
-        respondent: str | None = None,
+        respondent: str | None = checks.UNSTATED,
         max_rows: int = 1,
         ties: bool = False,
         missing: Missing | None = None,
     ) -> None:
-        if isinstance(rankings, EncodedSample):
+        self._encoded: EncodedSample | EncodedChoices
+        if isinstance(rankings, EncodedSample | EncodedChoices):
             self._encoded = rankings
+        elif is_choices(rankings):
+            check_only_choices({"ties": not ties, "missing": missing is None}, "public")
+            self._encoded = encode_tasks(
+                rankings, items=items, respondent=respondent, max_rows=max_rows
+            )
         else:
             self._encoded = encode_rankings(
                 rankings,
                 items=items,
-                respondent=respondent,
+                respondent=None if respondent is checks.UNSTATED else respondent,
                 max_rows=max_rows,
                 ties=ties,
                 missing=missing,
                 purpose="consensus",
             )
+        check_orders(self._encoded.sample, "PrivateRankAggregation")
 
     @classmethod
     @checks.without_weights
@@ -152,7 +180,7 @@ class PrivateRankAggregation:
         Parameters
         ----------
         formula : str
-            ``"London + Paris + Milano ~ 1"``.
+            ``"London + Paris + Milano ~ 1"``, or ``"order ~ 1"`` for orders of offered sets.
         data : data frame
             Frame with these columns.
         ties : bool, default False
@@ -174,6 +202,9 @@ class PrivateRankAggregation:
         >>> model.fit(epsilon=np.inf).order
         ('tea', 'coffee', 'milk')
         """
+        if is_choices(data):
+            check_only_choices({"ties": not ties, "missing": missing is None}, "public")
+            return cls(formula_tested(formula, data, arguments))
         arguments |= {"ties": ties, "missing": missing}
         encoded = sample_of_formula(formula, data, arguments, "consensus")
         if encoded.sample.kind != "rankings":
@@ -218,9 +249,9 @@ class PrivateRankAggregation:
             either kind of noise; the order of pair counts is Kemeny's order after shrinkage.
             ``"kemeny"``: Kemeny's order of the noisy pair counts without shrinkage. ``"borda"``:
             the order of noisy Borda totals, which gives no information about single pairs. For
-            comparison: ``"pairs-laplace"``, ``"kwiksort"``, ``"kwiksort-hay"`` and, for at most 20
-            items, ``"exponential"``; the last three release an order alone. Non-private only:
-            ``"copeland"`` and ``"local-search"``.
+            comparison, for rankings only: ``"pairs-laplace"``, ``"kwiksort"``, ``"kwiksort-hay"``
+            and, for at most 20 items, ``"exponential"``; the last three release an order alone.
+            Non-private only: ``"copeland"`` and ``"local-search"``.
         releases : {"auto", "pairs"}
             With ``"pairs"``, method ``"auto"`` releases pair counts even if Borda totals have less
             predicted loss. Pair counts are needed for pairwise fractions.
@@ -267,24 +298,34 @@ class PrivateRankAggregation:
         checks.check_choice("method", method, AggregationMethod)
         checks.check_choice("releases", releases, Releases)
         checks.check_choice("target", target, Target)
-        plan = plan_aggregation(
-            self._encoded.sample,
-            epsilon,
-            delta,
-            method,
-            score_share,
-            releases=releases,
-            partial=self._encoded.partial,
-            declared=_declared(self._encoded),
-        )
-        release = release_aggregation(
-            self._encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
-        )
-
+        encoded = self._encoded
+        reader = "PrivateRankAggregation.from_release(error.release)"
+        if isinstance(encoded, EncodedChoices):
+            release = release_comparisons(
+                encoded,
+                plan_orders(encoded.design, epsilon, delta, method, score_share, releases=releases),
+                link=LOGIT,
+                solver="newton",
+                reader=reader,
+                budget=budget,
+                rng=rng,
+            )
+        else:
+            plan = plan_aggregation(
+                encoded.sample,
+                epsilon,
+                delta,
+                method,
+                score_share,
+                releases=releases,
+                partial=encoded.partial,
+                declared=_declared(encoded),
+            )
+            release = release_aggregation(
+                encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
+            )
         return fit_error_guard(
-            partial(_warned, release, alpha=alpha, target=target),
-            release,
-            "PrivateRankAggregation.from_release(error.release)",
+            partial(_warned, release, alpha=alpha, target=target), release, reader
         )
 
     @staticmethod
@@ -315,6 +356,7 @@ class PrivateRankAggregation:
         check_release(release)
         checks.check_choice("target", target, Target)
         # pairwise fractions and scores for any method; every release of this class has an order
+        release = with_order(release)
         stated = statements_of(release)
         if ORDER not in release.parts:
             raise ValueError(

@@ -29,7 +29,7 @@ from privrank.mechanisms.samples import release_sample
 from privrank.plans.declarations import Gaps, Ties, null_categories, read_null
 from privrank.plans.samples import TEST, budget_shares, effect_beside, plan_sample, share_of_test
 from privrank.published import asz18
-from privrank.release.names import EFFECT
+from privrank.release.names import EFFECT, PVALUE
 from privrank.release.release import Release, check_release, fit_error_guard
 from privrank.release.survey import Design, Sample, kind_of, size_of
 from privrank.results.closeness import ClosenessResult
@@ -551,7 +551,7 @@ def infer_identity(
     sample = tested_survey(release)
     xi = share_of_test(plan)
     settings = dict[str, Any](plan.settings)
-    known = plan.method in _methods(model, sample)
+    known = plan.method in _methods(model, sample) and PVALUE not in plan.parts
     query = identity_statistic(model, sample, plan.method, xi=xi, **settings) if known else None
     if query is None or query.name != plan.mechanism:
         raise ValueError("release must be of an IdentityTest, but it is of another model.")

@@ -16,7 +16,7 @@ from privrank.bradley_terry.equations import (
 )
 from privrank.bradley_terry.paircounts import FEW, uncounted
 from privrank.btl import PrivateBTL
-from privrank.encode.choices import formula_choices, is_choices
+from privrank.encode.choices import check_orders, formula_choices, is_choices
 from privrank.encode.comparisons import formula_columns
 from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.local.estimates import release_wins
@@ -26,7 +26,7 @@ from privrank.plans.choice import Dependence, plan_comparisons
 from privrank.plans.comparisons import Noise, Request, Target, plan_selection
 from privrank.release.names import NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import Design, DesignKind, Excess, size_of, without_counts
+from privrank.release.survey import DesignKind, Excess, size_of, without_counts
 from privrank.results.ledger import Budget
 from privrank.results.topk import TopKResult, design_effects, identified_notes
 from privrank.util import checks
@@ -132,7 +132,7 @@ class PrivateTopK:
             design=design,
             pair_counts=pair_counts,
         )._encoded
-        _check_orders(encoded.design)
+        check_orders(encoded.design, "PrivateTopK")
         self._encoded = replace(encoded, design=without_counts(encoded.design))
         self._k = checks.check_count("k", k, high=len(encoded.design.items) - 1)
 
@@ -359,21 +359,12 @@ def _check_read(release: Release, target: object) -> None:
             "release must be from a model without covariates. Fit one with '~ 1' as the right-hand "
             "side."
         )
-    _check_orders(release.design)
+    check_orders(release.design, "PrivateTopK")
     checks.check_choice("target", target, Target)
     if uncounted(release) and target == "win rate":
         raise ValueError(
             "target='win rate' needs a release with the comparisons of each item, but this one "
             "contains net wins alone. Omit target."
-        )
-
-
-def _check_orders(design: Design) -> None:
-    """Refuse choices from offered sets that are not orders, which have no wins and losses."""
-    if design.offered is not None and design.offered.answer != "order":
-        raise ValueError(
-            "PrivateTopK needs orders of all items of each offered set, or paired comparisons. "
-            "For other choices use PrivateBTL, whose result ranks the items."
         )
 
 

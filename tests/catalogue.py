@@ -300,6 +300,9 @@ def aggregations():
     sort = {"method": "kwiksort", "delta": 0.05}  # Gaussian noise, of four items too
     formula = {"formula": " + ".join(ITEMS) + " ~ 1"}
     row = {"items": ITEMS}
+    orders, single = surveys.offered(places=True), surveys.offered(people=False, places=True)
+    by_sets = [{"method": "borda"}, {"method": "kemeny"}, {"releases": "pairs"}]
+    alone = {"items": ITEMS, "respondent": None}
     return [
         *fits("consensus of rows", model, rows, row, [*every, *scored, *gaussian]),
         *fits("consensus of many rows", model, many, row, [{}, {"delta": DELTA}, sort]),
@@ -314,6 +317,8 @@ def aggregations():
             [{}, {"releases": "pairs"}],
         ),
         *fits("consensus by formula", model, rows, {}, [{}], **formula),
+        *fits("consensus of orders of sets", model, orders, person, by_sets),
+        *fits("consensus of rows of sets", model, single, alone, [{}], formula="order ~ 1"),
     ]
 
 

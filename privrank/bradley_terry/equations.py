@@ -433,7 +433,13 @@ def score_equations(release: Release) -> ScoreEquations:
     p_a p_b. The difference is (c (q_a + q_b) - c^2) / gain^2, for which the numbers of local
     reports give an unbiased estimate.
     """
-    return next(READERS[part] for part in READERS if part in release.parts)(release)
+    reader = next((READERS[part] for part in READERS if part in release.parts), None)
+    if reader is None:
+        raise ValueError(
+            f"release must be from PrivateBTL or PrivateTopK, but it is of {release.mechanism}. "
+            "Use from_release of the class that made it."
+        )
+    return reader(release)
 
 
 def _counts(release: Release) -> dict[str, Any]:

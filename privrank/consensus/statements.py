@@ -1,8 +1,9 @@
 """Fractions of pairs, Borda scores, ranks and their intervals, from a release of rankings.
 
-Two kinds of release give the same estimates: votes with privacy noise, and local reports, which are
-randomised themselves. This module reads both, so results use one interface for fractions, scores,
-standard errors and intervals. Matrices and vectors follow the order of the items.
+Three kinds of release give the same estimates: votes of rankings with privacy noise, votes of
+orders of offered sets with privacy noise, and local reports, which are randomised themselves. This
+module reads all of them, so results use one interface for fractions, scores, standard errors and
+intervals. Matrices and vectors follow the order of the items.
 
 All intervals are post-processing of the released numbers and the public distribution of their
 noise. The rank of an item is the rank of its mean rank (its Borda score), in the population from
@@ -21,21 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from privrank.consensus.orders import pair_matrix, upper_to_matrix
+from privrank.consensus.orders import upper_to_matrix
 from privrank.hypotheses.nulls import public_generator
 from privrank.hypotheses.tails import (
     BordaDistribution,
     PairDistribution,
     cube_half_width,
     difference_tail,
+    difference_variance,
     half_width,
     permutohedra,
     simulated,
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release import names
-from privrank.release.release import Release
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.solvers import first_beyond
 
@@ -52,38 +52,50 @@ _DISTANCES = 64
 @immutable
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyVotes:
-    """Votes to which noise of a known distribution was added: pair counts, or Borda totals.
+    """Votes to which noise of a known distribution was added: on pairs, or their sums by item.
 
     Parameters
     ----------
     noise : distribution
         Distribution of the noise, in lattice steps.
-    step : float
-        Size of a lattice step, in votes or ranks.
-    units : int
-        Number of units.
+    scale : float or ndarray, shape (m, m)
+        Size of a lattice step in the fraction of each pair, or in a mean rank.
+    units : int or ndarray, shape (m, m)
+        Number of independent rankings that determine a fraction at least as precisely.
+    score_scale : float or ndarray, shape (m,)
+        Standard deviation of a score for noise of variance 1.
+    score_units : int or ndarray, shape (m,)
+        Number of independent complete rankings that determine a score at least as precisely.
     scores : ndarray, shape (m,)
         Borda scores.
     fractions : ndarray, shape (m, m), or None
-        Noisy fractions of units that place row before column; None if totals were released.
+        Noisy fractions of units that place row before column; None if sums by item were released.
+    differences : tuple of two ndarrays, shape (m, m), or None
+        Variances of the differences of two scores: for noise of variance 1, and the largest one of
+        their sampling errors. None if units rank all items.
     """
 
     noise: BordaDistribution
-    step: float
-    units: int
+    scale: FloatArray | float
+    units: FloatArray | int
+    score_scale: FloatArray | float
+    score_units: FloatArray | int
     scores: FloatArray
     fractions: FloatArray | None
+    differences: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the noise in a released fraction or mean rank."""
-        return self.step * math.sqrt(self.noise.variance) / self.units
+        """Root mean square of the noise in released fractions or mean ranks."""
+        m = len(self.scores)
+        scale = np.broadcast_to(self.scale, (m, m))[np.triu_indices(m, 1)]
+        return math.sqrt(self.noise.variance * float(np.square(scale).mean()))
 
     def fraction_errors(self, target: Target) -> FloatArray:
         """Return the standard errors of the fractions."""
         inside = np.clip(np.asarray(self.fractions, dtype=np.float64), 0.0, 1.0)
         sampling = inside * (1.0 - inside) / self.units * (target == "population")
-        return np.asarray(np.sqrt(self.noise_sd**2 + sampling))
+        return np.asarray(np.sqrt(self.noise.variance * np.square(self.scale) + sampling))
 
     def fraction_bounds(
         self, alpha: float, target: Target, together: bool
@@ -92,42 +104,68 @@ class NoisyVotes:
         assert isinstance(self.noise, DiscreteLaplace | DiscreteGaussian | CubeNoise)
         fractions = np.asarray(self.fractions, dtype=np.float64)
         pairs = math.comb(len(self.scores), 2) if together else 1
-        n = self.units
         return fraction_interval(
-            fractions, self.noise, self.step / n, n, alpha, target, coordinates=pairs
+            fractions, self.noise, self.scale, self.units, alpha, target, coordinates=pairs
         )
 
     def score_errors(self, target: Target) -> FloatArray:
         """Return upper bounds of the standard errors of the scores."""
         largest = len(self.scores) - 1.0
         centre = np.clip(self.scores, 0.0, largest)
-        sampling = centre * (largest - centre) / self.units * (target == "population")
-        summed = 1.0 if self.fractions is None else largest
-        return np.asarray(np.sqrt((math.sqrt(summed) * self.noise_sd) ** 2 + sampling))
+        sampling = centre * (largest - centre) / self.score_units * (target == "population")
+        return np.asarray(np.sqrt(self.noise.variance * np.square(self.score_scale) + sampling))
 
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of the scores."""
         m = len(self.scores)
         half = score_half_width(self.noise, m, alpha, self.fractions is not None)
-        noise = self.step * half / self.units
-        return score_interval(self.scores, noise, m - 1.0, self.units, alpha, target)
+        # the half width is that of a sum of m - 1 numbers, if these are the votes on pairs
+        summed = 1 if self.fractions is None else m - 1
+        noise = half / math.sqrt(summed) * np.asarray(self.score_scale)
+        return score_interval(self.scores, noise, m - 1.0, self.score_units, alpha, target)
 
     def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
-        """Return the smallest significant score differences if `left` orders may be wrong."""
+        """Return the smallest significant score differences if `left` orders may be wrong.
+
+        Notes
+        -----
+        **Statistic.** If units rank all items, see :func:`rank_threshold`. In all other cases a
+        difference of two scores is significant if it exceeds z of its standard deviations. Their
+        sampling part is the largest possible one. z is such that noise plus normal sampling errors
+        exceed it with probability 2 alpha / left (Bonferroni), at the largest share of noise in the
+        variance, where the tails are heaviest. For the sample, a normal error of half a step
+        accounts for the steps of the noise.
+        """
         m = len(self.scores)
-        return np.full(
-            (m, m),
-            rank_threshold(
+        by_pair = self.fractions is not None
+        if self.differences is None:
+            step = float(np.asarray(self.scale * self.units))
+            gap = rank_threshold(
                 self.noise,
-                self.step,
+                step,
                 m,
-                self.units,
+                int(self.score_units),
                 alpha,
                 target,
-                self.fractions is not None,
-                m * (m - 1) - left,
-            ),
-        )
+                by_pair,
+                stated=m * (m - 1) - left,
+            )
+            return np.full((m, m), gap)
+        mixed, sampling = self.differences
+        noise = self.noise.variance * mixed
+        total = noise + (sampling if target == "population" else 0.25 * mixed * (noise > 0))
+        if not total.any():
+            return total
+        apart = ~np.eye(m, dtype=bool)
+        share = float((noise[apart] / total[apart]).max())
+        step = math.sqrt(share / max(difference_variance(self.noise, m, by_pair), 1e-300))
+        error = np.array([math.sqrt(1.0 - share)])
+
+        def uncertain(z: float) -> bool:
+            tail = difference_tail(self.noise, step, m, by_pair, np.array([z]), error)
+            return float(tail[0]) > 2.0 * alpha / left
+
+        return np.asarray(first_beyond(uncertain, 4.0, 60, relative=1e-4) * np.sqrt(total))
 
 
 @immutable
@@ -312,45 +350,6 @@ class RandomReports:
 Statements = NoisyVotes | RandomReports
 
 
-def statements_of(release: Release) -> Statements | None:
-    """Return the estimates of a release about pairs and scores; None if it has only an order."""
-    parts = release.parts
-    n = release.sample.nobs
-    if release.local and names.ORDER in parts:
-        return _reports_of(release)
-    if names.PAIRS not in parts and names.TOTALS not in parts:
-        return None
-    # convert released counts to fractions of rankings: a lattice step is step / n
-    part = parts[names.PAIRS if names.PAIRS in parts else names.TOTALS]
-    noise = part.distribution
-    values = np.asarray(part.values * (part.step / n), dtype=np.float64)
-    assert isinstance(noise, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
-    if names.PAIRS not in parts:
-        return NoisyVotes(noise, part.step, n, len(values) - values, None)
-    # a row sums to the mean number of items behind, plus the 1/2 on the diagonal
-    fractions = pair_matrix(values)
-    return NoisyVotes(noise, part.step, n, fractions.sum(axis=1) - 0.5, fractions)
-
-
-def _reports_of(release: Release) -> RandomReports:
-    """Return the estimates of local reports about scores and, if available, about pairs."""
-    parts = release.parts
-    m = len(release.sample.items)
-    pairs = None
-    if names.PAIRS in parts:
-        net, counts = (
-            parts[name].values * parts[name].step for name in (names.PAIRS, names.PAIR_COUNTS)
-        )
-        pairs = PairVotes.of(net, counts, *map(release.plan.number, ("gain", "square")))
-    if names.SCORES not in parts:  # an adaptive protocol, which does not ask most pairs
-        return RandomReports(np.full(m, np.nan), np.full((m, m), np.nan), np.zeros((m, m)), pairs)
-    scores, covariance, concerned = (
-        np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
-        for name in (names.SCORES, names.COVARIANCE, names.CONCERNED)
-    )
-    return RandomReports(scores, covariance.reshape(m, m), concerned.reshape(m, m), pairs)
-
-
 def binomial_lower(hits: NDArray[Any], misses: NDArray[Any], tail: float) -> FloatArray:
     """Return the lower ends of Clopper and Pearson's intervals for probabilities.
 
@@ -365,8 +364,8 @@ def binomial_lower(hits: NDArray[Any], misses: NDArray[Any], tail: float) -> Flo
 def fraction_interval(
     fractions: FloatArray,
     distribution: PairDistribution,
-    step: float,
-    units: int,
+    step: FloatArray | float,
+    units: FloatArray | int,
     alpha: float,
     target: Target,
     coordinates: int = 1,
@@ -374,8 +373,8 @@ def fraction_interval(
     """Return intervals for the fractions of rankings that place one item before another.
 
     Arguments are noisy fractions of `units`, the distribution of the noise in the counts and the
-    size of its step in fractions. `coordinates` is 1 for pointwise intervals, and the number of
-    pairs for simultaneous intervals.
+    size of its step in fractions. Steps and units may differ between fractions. `coordinates` is 1
+    for pointwise intervals, and the number of pairs for simultaneous intervals.
 
     Notes
     -----
@@ -388,8 +387,9 @@ def fraction_interval(
     For the population, the interval contains all p with (w - p)^2 <= q^2 + z^2 p (1 - p) / n. This
     is Wilson's interval with noise; w is the fraction, clipped to [0, 1], and z the normal quantile
     (Sidak's for simultaneous intervals). For cube noise q is such that the interval is exact at
-    p = 1/2. Its coordinates share a radius, so the quantile of the largest of their sums with
-    sampling errors exceeds the hypotenuse of the two largest. The mean of a unit with several
+    p = 1/2, with the largest sampling error in steps. Its coordinates share a radius, so the
+    quantile of the largest of their sums with sampling errors exceeds the hypotenuse of the two
+    largest, and q exceeds the quantile without sampling errors. The mean of a unit with several
     rankings varies less than p (1 - p), which makes intervals conservative.
     """
     noise = step * half_width(distribution, alpha, coordinates)
@@ -399,13 +399,13 @@ def fraction_interval(
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
     # Sidak: 1 - (1 - alpha)^(1/k), without the cancellation of direct powers at small alpha
     level = -math.expm1(math.log1p(-alpha) / coordinates)
-    spread = float(ndtri(0.5 * level)) ** 2 / units
+    z = float(ndtri(0.5 * level))
+    spread = z**2 / units
     # choose q such that q^2 + z^2 / (4 n) is the squared joint quantile at p = 1/2
     if isinstance(distribution, CubeNoise):
-        both = step * cube_half_width(
-            distribution, alpha, coordinates, 0.5 / math.sqrt(units) / step
-        )
-        noise = math.sqrt(max(both**2 - 0.25 * spread, 0.0))
+        blur = float(np.max(0.5 / np.sqrt(units) / step))
+        both = cube_half_width(distribution, alpha, coordinates, blur)
+        noise = step * math.sqrt(max(both**2 - (z * blur) ** 2, 0.0))
     return within(np.clip(fractions, 0.0, 1.0), noise**2, spread)
 
 
@@ -421,9 +421,9 @@ def within(
 
 def score_interval(
     scores: FloatArray | float,
-    noise: float,
+    noise: FloatArray | float,
     largest: float,
-    units: int,
+    units: FloatArray | int,
     alpha: float,
     target: Target,
 ) -> tuple[FloatArray, FloatArray]:

@@ -174,7 +174,8 @@ def as_choices(
         How a task that lacks any of its answers is treated. ``"refuse"``: the frame is refused.
         ``"public"``: it was fixed beforehand which tasks stay unanswered, and such tasks are left
         out. ``"private"``: respondents decided it, so it is part of their answers. The task stays
-        in the frame without answers. Only for `best` with `worst`.
+        in the frame without answers. Only for `best` with `worst`, and for
+        :class:`privrank.PrivateBTL` without covariates; tests refuse such tasks.
 
     Returns
     -------

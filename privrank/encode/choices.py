@@ -15,6 +15,7 @@ refused. Messages name columns and rules, never a cell's value.
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -41,7 +42,7 @@ from privrank.encode.encoded import (
 from privrank.encode.rankingforms import Names, item_codes
 from privrank.encode.samples import encode_data, sample_of_formula
 from privrank.privacy.offered import Answer, Offered, position_scores
-from privrank.release.survey import Design, PairCounts
+from privrank.release.survey import Design, PairCounts, Sample
 from privrank.util.arrays import BoolArray, IntArray
 from privrank.util.checks import UNSTATED, check_count
 from privrank.util.formula import parse
@@ -101,8 +102,8 @@ _MESSAGES = {
     "offered is public and was fixed before any answer. State design='public'.",
     "arguments": f"from_formula takes only formula, data and the arguments "
     f"{', '.join(sorted(_ARGUMENTS))} for choices from offered sets.",
-    "right side": "formula must have '~ 1' on its right in a test of one sample. To compare "
-    "groups, use ClosenessTest.from_formula or PrivateBTL.from_formula.",
+    "right side": "formula must have '~ 1' on its right for a single sample. To compare groups, "
+    "use ClosenessTest.from_formula or PrivateBTL.from_formula.",
     "groups": "formula must have one column of groups on its right, whose levels are declared. An "
     "example is 'best + worst ~ region' with levels=['north', 'south'].",
     "row groups": "respondent= must name the column of respondents if choices from offered sets "
@@ -169,6 +170,15 @@ def choice_columns(present: Sequence[str]) -> tuple[str, list[str], list[str]]:
         {"lost": not {number, *sets, *places}.issubset(own) or bool(places) == bool(named)},
     )
     return number, sets, named or places
+
+
+def check_orders(survey: Design | Sample, model: str) -> None:
+    """Refuse choices from offered sets that are not orders, which have no wins and losses."""
+    if isinstance(survey, Design) and survey.offered and survey.offered.answer != "order":
+        raise ValueError(
+            f"{model} needs orders of all items of each offered set, not the best or the worst "
+            "item. For other choices use PrivateBTL, whose result ranks the items."
+        )
 
 
 def check_tasks(shown: IntArray, chosen: IntArray, answers: Sequence[str]) -> BoolArray:
@@ -293,7 +303,12 @@ def encode_tasks(
     if predictor is None or not tested:  # groups of a test need no worths
         check_connected(cast(PairCounts, design.pairs), design.items)
         check_identified(design)
-    return EncodedChoices(design, totals, version)
+    return EncodedChoices(
+        design,
+        totals,
+        version,
+        _pair_votes(chosen, len(labels)) if offered.answer == "order" else None,
+    )
 
 
 def _totals(
@@ -313,6 +328,15 @@ def _totals(
     if offered.unanswered is None:
         return totals
     return np.column_stack((totals, sum_by(unit, given[:, 0].astype(np.int64), shape[0])))
+
+
+def _pair_votes(chosen: IntArray, items: int) -> IntArray:
+    """Return how many orders place item i before item j, by pair i < j."""
+    votes = np.zeros((items, items), dtype=np.int64)
+    for before, after in combinations(chosen.T, 2):
+        given = after >= 0
+        np.add.at(votes, (before[given], after[given]), 1)
+    return votes[np.triu_indices(items, 1)]
 
 
 def formula_choices(
@@ -445,15 +469,15 @@ def read_tasks(
         for group in (sets, answers)
     )
     size = (shown >= 0).sum(axis=1)
+    # a column of a set that was lost also makes answers lie outside their sets
+    refuse(_MESSAGES, {"number": (coding.real_numbers(table[number]) != size).any()}, number)
     silent = check_tasks(shown, chosen, answers)
     refuse(
         _MESSAGES,
         {
-            "number": (coding.real_numbers(table[number]) != size).any(),
             "unanswered": number == OFFERED and size[silent].any(),
             "halves": (chosen[silent] >= 0).any(),
         },
-        number,
     )
     frames.check_rows(int(np.count_nonzero(size)), "choices")
     rows = np.flatnonzero(size) if by_row else np.arange(len(size))

@@ -108,8 +108,9 @@ def open_comparisons(
                 f"column after {frames.AS_COMPARISONS}."
             )
         raise ValueError(
-            f"comparisons has no column {name!r}. Name the right column with {role}=, or convert "
-            f"data of another form with {frames.AS_COMPARISONS}."
+            f"comparisons has no column {name!r}. Name the right column with {role}=. Convert data "
+            f"of another form with {frames.AS_COMPARISONS}, and choices from sets with "
+            f"privrank.as_choices."
         )
     frames.check_stated(columns.respondent)
     if respondent is not None:

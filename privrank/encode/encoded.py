@@ -298,11 +298,14 @@ class EncodedChoices:
         may be unanswered, one more column contains the number of answered tasks.
     _version : ndarray of int64
         The questionnaire of each row of `_totals`, as a position in ``design.offered.versions``.
+    _ahead : ndarray of int64 or None
+        Number of orders that place item i before item j, by pair i < j; None for other answers.
     """
 
     design: Design
     _totals: IntArray
     _version: IntArray
+    _ahead: IntArray | None = None
 
     @property
     def sample(self) -> Design:

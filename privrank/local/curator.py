@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrank.consensus.orders import consensus_of
-from privrank.consensus.statements import PairVotes, statements_of
+from privrank.consensus.released import statements_of
+from privrank.consensus.statements import PairVotes
 from privrank.local.kinds import AdaptiveKwikSort, protocol_from_json
 from privrank.local.protocols import check_generator, check_kind, check_rankings, pair_place
 from privrank.local.tally import REPEATED, STRUCK, Tally, hashed, read_reports, release_of

@@ -60,9 +60,9 @@ from privrank.privacy.offered import (
     position_scores,
 )
 from privrank.release.compared import questionnaires_by_group
-from privrank.release.names import ANSWERED, CEILING, LARGEST, NET
+from privrank.release.names import ANSWERED, CEILING, LARGEST, NET, PAIRS
 from privrank.release.release import Release
-from privrank.release.survey import STEPS, Covariates, Design
+from privrank.release.survey import STEPS, Design
 from privrank.util.arrays import FloatArray, IntArray, Rng, batches
 from privrank.util.solvers import quadratic, spectrum
 
@@ -84,9 +84,15 @@ def answered_tasks(encoded: EncodedChoices) -> IntArray:
     return np.asarray(encoded._totals[:, -1:].sum(axis=0))
 
 
+def pair_votes(encoded: EncodedChoices) -> IntArray:
+    """Return the number of orders that place item i before item j, for i < j; sensitive."""
+    return np.asarray(encoded._ahead)
+
+
 CHOICES: dict[str, Callable[[EncodedChoices], IntArray]] = {
     NET: answer_totals,
     ANSWERED: answered_tasks,
+    PAIRS: pair_votes,
 }
 """The exact integer statistics of the first stage, by part."""
 
@@ -315,8 +321,9 @@ def largest_choice_effect(
     if design.silent:  # a respondent's totals are compared with those expected for their tasks
         typical = weights @ mean_answer(equations, b)
         weights = np.concatenate((weights, -typical[..., None]), axis=2)
-    # a score is this multiple of T
-    unit = 0.5 * design.step(NET, exact=False) / _lattice(design.covariates)
+    # a score is this multiple of T, whose lattice is finer than 1 with numeric covariates
+    lattice = 1.0 if design.covariates is None else design.covariates.step
+    unit = 0.5 * design.step(NET, exact=False) / lattice
     independent = quadratic(scores, independent_scores(equations, release, b)) / unit**2
     usable = bool(np.isfinite(weights).all() and np.isfinite(independent).all() and weights.any())
     contrasts = round_contrasts(design, weights if usable else np.zeros_like(weights))
@@ -341,11 +348,6 @@ def largest_choice_effect(
     most, ceiling = (most, min(most, ceiling)) if usable else (np.nan, np.nan)
     findings = {LARGEST: float(others * most), CEILING: float(others * ceiling)}
     return np.array([max(0, *moved)]), findings
-
-
-def _lattice(facts: Covariates | None) -> float:
-    """Return the size of a lattice step of the statistic: 1 without numeric covariates."""
-    return 1.0 if facts is None else facts.step
 
 
 def _squares(encoded: EncodedChoices, contrasts: ChoiceContrasts) -> IntArray:

@@ -96,33 +96,47 @@ def release_sample(
     BudgetExceeded, ValueError
         Before any row is read.
     """
+    return spend_and_release(
+        plan,
+        encoded.sample,
+        partial(_test_drawn, encoded, query, plan, null, effect, rng),
+        budget=budget,
+        rng=rng,
+    )
 
-    def drawn() -> Drawn:
-        values = {}
-        if isinstance(encoded, EncodedChoices):
-            data = answer_totals(encoded)
-        else:
-            data = tabulated(one_row_each(encoded, rng))
-        if getattr(encoded.sample, "completed", False):
-            data = completed(data, null, rng)
-        if effect is not None:
-            values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
-        order = draw_permutation(len(encoded.sample.items), rng)
-        if isinstance(query, Statistic):
-            if query.impossible is not None and IMPOSSIBLE in plan.parts:
-                values[IMPOSSIBLE] = np.array([query.impossible(data)])
-            value = np.array([query.value(data, order)])
-            values[STATISTIC] = draw(plan.parts[STATISTIC], value, rng)
-            if BOUNDARY in plan.parts:
-                lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
-                values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
-        else:
-            if query.dealt:
-                data = data[draw_orders(1, len(data), rng)[0]]
-            values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
-        return Drawn(values, order)
 
-    return spend_and_release(plan, encoded.sample, drawn, budget=budget, rng=rng)
+def _test_drawn(
+    encoded: EncodedSample | EncodedChoices,
+    query: Statistic | RandomBit,
+    plan: Plan,
+    null: NullModel,
+    effect: Effect | None,
+    rng: Rng,
+) -> Drawn:
+    """Draw the noisy statistic or the random bit, and the effect if the plan releases it."""
+    values = {}
+    if isinstance(encoded, EncodedChoices):
+        data = answer_totals(encoded)
+    else:
+        data = tabulated(one_row_each(encoded, rng))
+    if getattr(encoded.sample, "completed", False):
+        data = completed(data, null, rng)
+    if effect is not None:
+        values[EFFECT] = draw(plan.parts[EFFECT], np.array([effect[0].value(data, ())]), rng)
+    order = draw_permutation(len(encoded.sample.items), rng)
+    if isinstance(query, Statistic):
+        if query.impossible is not None and IMPOSSIBLE in plan.parts:
+            values[IMPOSSIBLE] = np.array([query.impossible(data)])
+        value = np.array([query.value(data, order)])
+        values[STATISTIC] = draw(plan.parts[STATISTIC], value, rng)
+        if BOUNDARY in plan.parts:
+            lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
+            values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
+    else:
+        if query.dealt:
+            data = data[draw_orders(1, len(data), rng)[0]]
+        values[DECISION] = np.array([draw_bit(query.probability(data, order), rng)])
+    return Drawn(values, order)
 
 
 def one_row_each(encoded: EncodedSample, rng: Rng, *, apart: bool = False) -> EncodedSample:
@@ -331,17 +345,24 @@ def release_aggregation(
       (:func:`privrank.plans.aggregation.totals_scale`), their coordinates each moving by at most
       L (m - 1).
     """
-    sample = encoded.sample
+    return spend_and_release(
+        plan,
+        encoded.sample,
+        partial(_consensus_drawn, encoded, plan, find or consensus_in, rng),
+        budget=budget,
+        rng=rng,
+    )
 
-    def drawn() -> Drawn:
-        tie_break = draw_permutation(len(sample.items), rng)
-        steps = int(plan.number("steps"))
-        votes = _votes(encoded, steps)
-        draws = find or consensus_in
-        values, findings = draws(plan, votes, sample.nobs * steps, tie_break, rng)
-        return Drawn(values, tie_break, findings)
 
-    return spend_and_release(plan, sample, drawn, budget=budget, rng=rng)
+def _consensus_drawn(
+    encoded: EncodedSample, plan: Plan, find: Callable[..., Found], rng: Rng
+) -> Drawn:
+    """Draw the parts of the plan with `find`, given the exact votes."""
+    tie_break = draw_permutation(len(encoded.sample.items), rng)
+    steps = int(plan.number("steps"))
+    votes = _votes(encoded, steps)
+    values, findings = find(plan, votes, encoded.sample.nobs * steps, tie_break, rng)
+    return Drawn(values, tie_break, findings)
 
 
 def pair_count_values(ranks: AnyArray) -> IntArray:

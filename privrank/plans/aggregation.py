@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from privrank.consensus.orders import Rule
+from privrank.consensus.released import noise_of_differences, vote_weights
 from privrank.hypotheses.tails import difference_variance
 from privrank.privacy.accounting import (
     gaussian_scale,
@@ -26,6 +27,7 @@ from privrank.privacy.sensitivity import RankingSensitivity
 from privrank.release.names import (
     COVARIANCE,
     FALLBACK,
+    NET,
     ORDER,
     PAIR_COUNTS,
     PAIRS,
@@ -34,7 +36,17 @@ from privrank.release.names import (
     TOTALS,
 )
 from privrank.release.release import Release
-from privrank.release.survey import QUIET, Noise, PartPlan, Plan, Sample, Setting
+from privrank.release.survey import (
+    QUIET,
+    Design,
+    Noise,
+    NoiseRequest,
+    PartPlan,
+    Plan,
+    Sample,
+    Setting,
+    plan_parts,
+)
 from privrank.util.checks import is_number, quoted
 
 Kind = Literal["cube pairs", "Gaussian pairs", "Laplace pairs", "K-norm totals", "Gaussian totals"]
@@ -241,6 +253,8 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 }
 """What each method may release."""
 
+_NO_PAIRS = "method={} releases no pairs. Leave out releases='pairs', or use method='auto'."
+
 MIN_SHARE = 0.05
 LARGEST_SHARE = 0.50
 """Bounds of the share of the Kemeny score, if it is requested."""
@@ -278,10 +292,7 @@ def plan_aggregation(
         )
     share = float(share)
     if releases == "pairs" and method in ("borda", *PUBLISHED):
-        raise ValueError(
-            f"method={method!r} releases no pairs. Leave out releases='pairs', or use "
-            "method='auto'."
-        )
+        raise ValueError(_NO_PAIRS.format(repr(method)))
     steps = unit_steps(sample, partial)
     m = len(sample.items)
     settings: dict[str, Setting] = {"steps": steps, **(declared or {})}
@@ -322,6 +333,64 @@ def plan_aggregation(
     return plan_of(kemeny if main == PAIRS else "Borda", epsilon, delta, parts, settings, rho)
 
 
+def plan_orders(
+    design: Design,
+    epsilon: float,
+    delta: float,
+    method: AggregationMethod,
+    share: float = 0.0,
+    *,
+    releases: Releases = "auto",
+) -> Plan:
+    """Plan the aggregation of orders of offered sets from public numbers, or raise an error.
+
+    The arguments are those of :func:`plan_aggregation`. The plan has no order yet, which is
+    computed from the released numbers.
+
+    Notes
+    -----
+    **Statistic.** Votes on pairs are released if every two items were shown together, and if their
+    predicted excess ties with that of net wins or is smaller. Both have the noise of
+    :func:`privrank.release.survey.plan_parts`.
+    """
+    if method not in ("auto", "kemeny", "borda") or share or delta:
+        raise ValueError(
+            "method must be 'auto', 'kemeny' or 'borda' for orders of offered sets, without "
+            "score_share and delta. Leave these arguments out."
+        )
+    if releases == "pairs" and method == "borda":
+        raise ValueError(_NO_PAIRS.format(repr(method)))
+    counts, _ = vote_weights(design, True)
+    paired = np.count_nonzero(counts) == counts.size - len(counts)
+    wanted = releases == "pairs" or method == "kemeny"
+    if wanted and not paired:
+        raise ValueError(
+            "rankings must show every two items together in some set for votes on all pairs. Use "
+            "method='borda', whose scores are computed from win rates."
+        )
+    parts = {}
+    excesses = {}
+    for name in (PAIRS, NET):
+        parts[name] = plan_parts(design, NoiseRequest({name: epsilon}))[name]
+        excesses[name] = _excess_of_orders(parts[name], name, design)
+    most = max(excesses[NET] + TIE, (1 + TIE_SHARE) * excesses[NET])
+    main = NET
+    rule: Rule = "Borda"
+    if wanted or (method == "auto" and paired and excesses[PAIRS] <= most):
+        main = PAIRS
+        rule = "EB-Kemeny" if method == "auto" and math.isfinite(epsilon) else "Kemeny"
+    return plan_of(rule, epsilon, delta, {main: parts[main]}, {}, 0.5 * epsilon**2)
+
+
+def _excess_of_orders(part: PartPlan, name: str, design: Design) -> float:
+    """Return the predicted excess of votes on pairs, or of net wins, of orders of offered sets."""
+    assert part.noise is not None
+    _, weights = vote_weights(design, name == PAIRS)
+    mixed = part.step**2 * noise_of_differences(weights, name == PAIRS)
+    mean = float(mixed[np.triu_indices(len(mixed), 1)].mean())
+    return 0.34 * math.sqrt(part.noise.variance * mean) / len(mixed)
+
+
 def plan_of(
     rule: str,
     epsilon: float,
@@ -331,7 +400,7 @@ def plan_of(
     rho: float | None = None,
 ) -> Plan:
     """Return the plan of an order that this rule determines."""
-    named = ((PAIRS, "pair counts, "), (TOTALS, "Borda totals, "))
+    named = ((PAIRS, "pair counts, "), (TOTALS, "Borda totals, "), (NET, "net wins, "))
     noun = "".join(words for name, words in named if name in parts)
     return Plan("PrivateRankAggregation", noun + rule, rule, epsilon, delta, parts, settings, rho)
 
@@ -400,6 +469,9 @@ def predicted_excess(release: Release) -> float | None:
     """
     if math.isinf(release.epsilon):
         return None
+    if not release.local and isinstance(release.survey, Design):
+        name = PAIRS if PAIRS in release.parts else NET
+        return _excess_of_orders(release.plan.parts[name], name, release.survey)
     sample = release.sample
     if release.local:
         if COVARIANCE not in release.parts:  # an adaptive protocol
@@ -436,13 +508,14 @@ def cautions(release: Release) -> tuple[str, ...]:
     of each with probability above 1/2 gives, on any one of them, each of the others at least
     exp(-epsilon n) / 2. So epsilon n must be at least about log m! (packing).
     """
-    m = len(release.sample.items)
-    n = release.sample.nobs
+    m = len(release.survey.items)
+    n = release.survey.nobs
+    unit = release.survey.unit
     epsilon = release.epsilon
     notes = []
     if release.delta == 0.0 and epsilon * n < math.lgamma(m + 1):
         notes.append(
-            f"Too few {release.sample.unit}s: epsilon times their number is {epsilon * n:.3g}, and "
+            f"Too few {unit}s: epsilon times their number is {epsilon * n:.3g}, and "
             f"below {math.lgamma(m + 1):.3g} (the logarithm of {m}!) no pure epsilon-private "
             f"method can find the order of {m} items."
         )
@@ -450,7 +523,6 @@ def cautions(release: Release) -> tuple[str, ...]:
     if excess is not None and excess > 0.01:
         notes.append(
             f"The consensus may disagree with the rankings on {min(excess, 0.5):.1%} more of all "
-            f"pairs than the best possible order. Use more {release.sample.unit}s or a larger "
-            f"epsilon."
+            f"pairs than the best possible order. Use more {unit}s or a larger epsilon."
         )
     return tuple(notes)

@@ -19,11 +19,12 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
 
-from privrank.privacy.sensitivity import UnitSensitivity
+from privrank.privacy.sensitivity import PartNoise, UnitSensitivity, least_noise
 from privrank.util.arrays import IntArray, immutable, orders_of
 
 Answer = Literal["best", "worst", "best-worst", "order"]
@@ -410,6 +411,43 @@ def _longest_vertex(sums: IntArray, sizes: IntArray) -> int:
         steps = sums[subsets] - sums[smaller]
         squares[subsets[:, 0]] = (squares[smaller] + steps**2).max(axis=1)
     return int(squares[-1])
+
+
+def vote_noise(items: int, offered: Offered, epsilon: float) -> PartNoise:
+    """Return the noise of the votes on all pairs, with the smallest variance.
+
+    Parameters
+    ----------
+    items : int
+        Number of items m.
+    offered : Offered
+        The offered sets, of which complete orders are given.
+    epsilon : float
+        Epsilon of the votes.
+
+    Notes
+    -----
+    **Privacy.** A unit is all orders of one respondent, or one order if a row is a unit. Its sets
+    are public, and neighbours replace its orders. The vote of a pair i < j is the number of orders
+    that place i before j. An order of the set S moves the votes of the pairs in S by at most 1
+    each, and no other vote. So a unit that was shown both items r_ij times moves the vote by at
+    most r_ij. The votes move by at most the sum of all r_ij in l1, which is the sum of s (s - 1) /
+    2 over its sets, and by at most the largest r_ij in the maximum norm. Both are attained: one
+    order of the items answers all tasks, and its reverse moves every vote by r_ij. The
+    sensitivities are the maxima over the questionnaires, to which
+    :func:`privrank.privacy.sensitivity.least_noise` is calibrated.
+    """
+    shown = [
+        Counter(pair for k in version for pair in combinations(offered.sets[k], 2))
+        for version in offered.versions
+        if version
+    ]
+    return least_noise(
+        items * (items - 1) // 2,
+        max(repeats.total() for repeats in shown),
+        max(max(repeats.values()) for repeats in shown),
+        epsilon,
+    )
 
 
 def largest_square(items: int, offered: Offered, weights: IntArray) -> int:

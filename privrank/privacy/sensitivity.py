@@ -811,9 +811,9 @@ def count_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     -----
     **Privacy.** One unit moves the counts by at most
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.pair_counts_l1` in l1 and each by at most
-    `pair_counts_linf`, to which :func:`_least_noise` is calibrated.
+    `pair_counts_linf`, to which :func:`least_noise` is calibrated.
     """
-    return _least_noise(
+    return least_noise(
         sensitivity.pairs, sensitivity.pair_counts_l1, sensitivity.pair_counts_linf, epsilon
     )
 
@@ -825,14 +825,14 @@ def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     -----
     **Privacy.** One unit moves the counts by at most
     :attr:`privrank.privacy.sensitivity.UnitSensitivity.item_counts_l1` in l1 and each by at most
-    `item_counts_linf`, to which :func:`_least_noise` is calibrated.
+    `item_counts_linf`, to which :func:`least_noise` is calibrated.
     """
-    return _least_noise(
+    return least_noise(
         sensitivity.items, sensitivity.item_counts_l1, sensitivity.item_counts_linf, epsilon
     )
 
 
-def _least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:
+def least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:
     """Return the noise of `size` counts with the smallest variance.
 
     `l1` and `linf` are the sensitivities of the counts.

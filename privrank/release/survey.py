@@ -23,14 +23,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from privrank.privacy.accounting import Unit
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.privacy.offered import Offered, offered_edges, offered_sensitivity
+from privrank.privacy.offered import Offered, offered_edges, offered_sensitivity, vote_noise
 from privrank.privacy.sensitivity import (
     Adjacency,
     NoiseName,
@@ -55,6 +55,7 @@ from privrank.release.names import (
     OPPONENTS,
     ORDER_EFFECT,
     PAIR_COUNTS,
+    PAIRS,
     SIDES,
     TIES,
     WINS,
@@ -830,8 +831,6 @@ class PartSpec:
     lattice : callable
         Returns the number of lattice steps in a unit of the statistic as it is measured, from
         public facts and the form of dependence.
-    stage : {1, 2}
-        2 for a statistic that depends on the released parts of stage 1.
     """
 
     name: str
@@ -842,7 +841,6 @@ class PartSpec:
     share: float | Literal["balanced"] | None = None
     needed: Callable[[Design, bool], bool] = lambda design, private: False
     lattice: Callable[[Design, Form], int] = lambda design, form: 1
-    stage: Literal[1, 2] = 1
 
 
 def plan_parts(design: Design, request: NoiseRequest) -> dict[str, PartPlan]:
@@ -860,7 +858,8 @@ def plan_parts(design: Design, request: NoiseRequest) -> dict[str, PartPlan]:
     :func:`privrank.privacy.sensitivity.side_noise`. Win matrix:
     :func:`privrank.privacy.sensitivity.cell_noise`. Pair counts:
     :func:`privrank.privacy.sensitivity.count_noise`. Item counts:
-    :func:`privrank.privacy.sensitivity.item_noise`. All other parts have discrete Laplace noise of
+    :func:`privrank.privacy.sensitivity.item_noise`. Votes on pairs by orders of offered sets:
+    :func:`privrank.privacy.offered.vote_noise`. All other parts have discrete Laplace noise of
     scale l1 sensitivity / epsilon (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). Their
     sensitivities are proved in :class:`privrank.privacy.sensitivity.UnitSensitivity` and, for
     dependence, in :func:`privrank.mechanisms.tallies.largest_design_effect` and
@@ -956,7 +955,6 @@ _DECLARED = (
             design.sensitivity.pairs + design.davidson if form == "pairs" else 1
         ),
         lattice=lambda design, form: _dependence(design, form)[1],
-        stage=2,
     ),
     PartSpec(
         PAIR_COUNTS,
@@ -986,7 +984,6 @@ _DECLARED = (
         size=lambda design, form: 1,
         share=0.05,
         needed=lambda design, private: private and design.matched,
-        stage=2,
     ),
     PartSpec(
         GROUP_ANSWERS,
@@ -1032,6 +1029,15 @@ _DECLARED = (
         words="number of answered tasks",
         calibrate=lambda design, request: answered_noise(design.sensitivity, request.epsilons[NET]),
         size=lambda design, form: 1,
+    ),
+    PartSpec(
+        PAIRS,
+        words="pair counts of orders",
+        main=True,
+        calibrate=lambda design, request: vote_noise(
+            len(design.items), cast(Offered, design.offered), request.epsilons[PAIRS]
+        ),
+        size=lambda design, form: design.sensitivity.pairs,
     ),
 )
 

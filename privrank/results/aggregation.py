@@ -15,7 +15,7 @@ from privrank.hypotheses.interval import dominant_set, rank_sets
 from privrank.hypotheses.tails import half_width
 from privrank.plans.aggregation import cautions
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.release.names import PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
+from privrank.release.names import NET, PAIR_COUNTS, PAIRS, SCORE, SCORES, TOTALS, UNPLACED
 from privrank.release.release import Release
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import RANK_OF, Result
@@ -33,12 +33,14 @@ _READINGS = {
 _STATISTICS = {
     PAIRS: ("pair counts", "pairwise fractions", "fraction"),
     TOTALS: ("Borda totals", "mean ranks", "mean rank"),
+    NET: ("net wins", "win rates", "mean rank"),
 }
 
 # Descriptions of rules whose names are not in general use.
 _RULES = {
     "EB-Kemeny": "Kemeny (shrunken pairwise fractions)",
     "Borda": "Borda (mean ranks)",
+    "Borda, sets": "Borda (win rates)",
     "Copeland": "Copeland (majorities)",
 }
 
@@ -508,7 +510,8 @@ class AggregationResult(Result):
         frame = self.to_frame()
         # distance of the order from the optimum of the released numbers; None for other rules
         gap = release.found.get("gap")
-        rule = _RULES.get(release.plan.method, release.plan.method)
+        method = "Borda, sets" if NET in release.parts else release.plan.method
+        rule = _RULES.get(method, method)
         if details and gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
@@ -525,7 +528,11 @@ class AggregationResult(Result):
             },
             title=guarantee.title("Rank Aggregation", release),
             header=guarantee.header(
-                release, ("Consensus:", rule), noise=_noise(self, details), details=details
+                release,
+                *guarantee.offered_lines(release),
+                ("Consensus:", rule),
+                noise=_noise(self, details),
+                details=details,
             ),
             notes=tables.Notes(
                 estimates=_estimate_notes(self, frame, details),
@@ -613,14 +620,14 @@ def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
         return guarantee.NoiseWords(
             "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
         )
-    name = PAIRS if PAIRS in parts else TOTALS
-    if name not in parts:
+    name = next((name for name in _STATISTICS if name in parts), None)
+    if name is None or result.stated is None:
         return guarantee.NoiseWords(release.plan.method, "", "none (an order is released)")
     exact, shown, unit = _STATISTICS[name]
     return guarantee.NoiseWords(
         guarantee.noise_name(parts[name], details),
         exact if details else shown,
-        f"sd {math.sqrt(parts[name].noise_variance) / result.nobs:.4g} per {unit}",
+        f"sd {result.stated.noise_sd:.4g} per {unit}",
     )
 
 
@@ -635,7 +642,8 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     gap = release.found.get("gap")
     notes = []
     if "borda" in frame:
-        notes += said("Borda, sample" if of_sample else "Borda", level=level)
+        key = "Borda, sample" if of_sample else "Borda"
+        notes += said("Borda, sets" if NET in release.parts else key, level=level)
         notes += said("bounds", not of_sample and not release.local)
         # every separated pair lowers the upper end of one rank set by one rank
         known = round((m - frame["rank_upper"]).sum())
@@ -661,7 +669,7 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
         *said("minorities, shrunken" if shrunken else "minorities", minority, rule=rule),
         *said("majorities", rising and rule in ("Kemeny", "EB-Kemeny")),
         *(_local_notes(release) if release.local else []),
-        *said("pairs unsaid", TOTALS in release.parts),
+        *said("pairs unsaid", {TOTALS, NET} & release.parts.keys()),
     ]
     if SCORE in release.parts:
         low, high = result.score_conf_int()

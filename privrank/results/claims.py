@@ -170,6 +170,9 @@ CLAIMS = {
     "intervals.",
     "Borda, sample": "Borda scores are mean numbers of items ranked below, with pointwise {level} "
     "intervals for the sample.",
+    "Borda, sets": "Borda scores are win rates in the offered sets times the number of other "
+    "items, with pointwise {level} intervals. They are mean numbers of items ranked below if sets "
+    "were assigned at random or show all pairs equally often.",
     "bounds": "Standard errors are upper bounds.",
     "rank sets": "Rank sets are by Borda score, have simultaneous {level} coverage and order "
     "{known} of {pairs} pairs.",

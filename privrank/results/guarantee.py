@@ -166,8 +166,9 @@ def noise_name(part: ReleasedPart, details: bool) -> str:
     Details give the exact name of the distribution.
     """
     name = distribution_name(part.distribution)
-    short = name in ("permutohedron", "cube") and not details
-    return f"{'K-norm' if short else name} noise"
+    if not details:
+        name = "K-norm" if name in ("permutohedron", "cube") else name.removeprefix("discrete ")
+    return f"{name} noise"
 
 
 def unit_of(release: Release) -> str:

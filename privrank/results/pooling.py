@@ -631,8 +631,10 @@ def _means(
 def fraction_source(stated: NoisyVotes) -> Source:
     """Return the source for fractions that rank the first item before the second."""
     assert stated.fractions is not None
-    values = stated.fractions[np.triu_indices(len(stated.fractions), 1)]
-    return _means(values, 1.0, stated.units, stated.noise_sd**2, _draws(stated.noise, 1))
+    upper = np.triu_indices(len(stated.fractions), 1)
+    units = np.broadcast_to(stated.units, stated.fractions.shape)
+    noise = stated.fraction_errors("sample") ** 2
+    return _means(stated.fractions[upper], 1.0, units[upper], noise[upper], _draws(stated.noise, 1))
 
 
 def score_source(stated: NoisyVotes) -> Source:
@@ -646,7 +648,7 @@ def score_source(stated: NoisyVotes) -> Source:
     return _means(
         stated.scores,
         m - 1.0,
-        stated.units,
+        stated.score_units,
         stated.score_errors("sample") ** 2,
         _draws(noise, summed),
     )

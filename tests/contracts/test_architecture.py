@@ -64,7 +64,7 @@ HEAVY = ("scipy.stats", "statsmodels", "matplotlib", "cvxpy", "numba", "tqdm")
 # What an encoded data set holds: filled by its encoder, opened by its mechanism.
 COMPARISONS = {"_pairs", "_parts", "_units", "_loose", "_ties"}
 SAMPLES, GROUPS, PAIRED = {"_rows", "_people"}, {"_parts"}, {"_partners"}
-CHOICES = {"_totals", "_version"}
+CHOICES = {"_totals", "_version", "_ahead"}
 HELD = COMPARISONS | SAMPLES | GROUPS | PAIRED | CHOICES
 OPENED = {
     "mechanisms.choices": CHOICES,

@@ -218,7 +218,7 @@ CASES = {
     ),
     "a respondent that nothing has named": (
         lambda: pr.PrivateBTL(FRAME, items=ITEMS, respondent="name", max_rows=3),
-        "no column 'name'. Name the right column with respondent=, or convert",
+        "no column 'name'. Name the right column with respondent=. Convert",
     ),
     **{
         f"pairs for {model.__name__}, {name}": (

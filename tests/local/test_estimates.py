@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import binom, t
 
 import privrank as pr
-from privrank.consensus.statements import PairVotes, RandomReports, statements_of
+from privrank.consensus.released import statements_of
+from privrank.consensus.statements import PairVotes, RandomReports
 from privrank.local import CapBorda, Comparisons, DuchiBall, PairBits, RandomPairs, SubRanking
 from privrank.local.estimates import Votes, release_consensus
 from privrank.local.tally import Tally, fixed_point

@@ -1,0 +1,172 @@
+"""Read estimates of pairs and scores from a release of rankings or of orders of offered sets.
+
+**Orders of offered sets.** Let N_ij be the public number of tasks that showed i and j. A fraction
+is the vote of a pair divided by N_ij, and a Borda score is the sum of an item's fractions. If net
+wins by item were released instead of votes on pairs, a Borda score is m - 1 times the win rate of
+the item over all N_ij. Both estimate the mean number of items behind if the sets were assigned at
+random or show all pairs equally often.
+
+*Sampling errors.* Let r_ij be the number of tasks in which a unit was shown both items. Its vote
+lies in [0, r_ij], so its variance is at most r_ij^2 p (1 - p) if its mean is r_ij p (Bhatia and
+Davis). The fraction therefore varies at most like that of N_ij^2 / sum r_ij^2 independent orders.
+With weights w_ij of the votes, a score gets from the unit a number within a range of width
+b_i = sum_j w_ij r_ij, and the difference of two scores one within b_i + b_k. So its variance is at
+most the sum over units of (b_i + b_k)^2 / 4, whatever the dependence of the answers of a unit is. A
+unit that always places i first and k last, or the reverse, attains it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from privrank.consensus.orders import Rule, by_score, consensus_of, pair_matrix
+from privrank.consensus.statements import NoisyVotes, PairVotes, RandomReports, Statements
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
+from privrank.release import names
+from privrank.release.release import Release
+from privrank.release.survey import Design, PartPlan
+from privrank.util.arrays import FloatArray
+
+_RULES = ("Borda", "Kemeny", "EB-Kemeny")
+"""Rules for the consensus of orders of offered sets."""
+
+
+def statements_of(release: Release) -> Statements | None:
+    """Return the estimates of a release about pairs and scores; None if it has only an order."""
+    parts = release.parts
+    n = release.survey.nobs
+    if release.local and names.ORDER in parts:
+        return _reports_of(release)
+    if isinstance(release.survey, Design):
+        return _set_votes(release)
+    if names.PAIRS not in parts and names.TOTALS not in parts:
+        return None
+    # convert released counts to fractions of rankings: a lattice step is step / n
+    by_pair = names.PAIRS in parts
+    part = parts[names.PAIRS if by_pair else names.TOTALS]
+    noise = part.distribution
+    scale = part.step / n
+    values = np.asarray(part.values * scale, dtype=np.float64)
+    assert isinstance(noise, DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise)
+    fractions = pair_matrix(values) if by_pair else None
+    # a row sums to the mean number of items behind, plus the 1/2 on the diagonal
+    scores = len(values) - values if fractions is None else fractions.sum(axis=1) - 0.5
+    spread = scale * np.sqrt(len(scores) - 1 if by_pair else 1)
+    return NoisyVotes(noise, scale, n, spread, n, scores, fractions)
+
+
+def with_order(release: Release) -> Release:
+    """Return a release of orders of offered sets with the consensus in it.
+
+    The order is a function of the released numbers. Any other release is returned as it is.
+    """
+    rule = release.plan.method
+    if names.ORDER in release.parts or release.local or rule not in _RULES:
+        return release
+    stated = cast(NoisyVotes, statements_of(release))
+    findings: dict[str, float] = {}
+    if stated.fractions is None:
+        order = by_score(stated.scores, release.tie_break)
+    else:
+        variance = np.array(stated.noise.variance * np.square(stated.scale))
+        np.fill_diagonal(variance, np.inf)
+        best = consensus_of(cast(Rule, rule), stated.fractions, variance, release.tie_break)
+        order = best.order
+        findings = best.findings
+    ordered = PartPlan(None, 0, 0.0)
+    return replace(
+        release,
+        plan=replace(release.plan, parts={**release.plan.parts, names.ORDER: ordered}),
+        values={**release.values, names.ORDER: order},
+        found={**release.found, **findings},
+    )
+
+
+def vote_weights(design: Design, by_pair: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the numbers of tasks by pair of items, and the weights of votes in the scores.
+
+    `by_pair` is whether votes on pairs or net wins by item are released.
+    """
+    assert design.pairs is not None
+    m = len(design.items)
+    counts = np.zeros((m, m))
+    np.add.at(counts, (design.pairs.first, design.pairs.second), design.pairs.count)
+    counts += counts.T
+    if by_pair:
+        return counts, np.divide(1.0, counts, np.zeros_like(counts), where=counts > 0)
+    return counts, np.repeat((m - 1.0) / counts.sum(axis=1, keepdims=True), m, axis=1)
+
+
+def noise_of_differences(weights: FloatArray, by_pair: bool) -> FloatArray:
+    """Return the variances of differences of two scores for noise of variance 1.
+
+    The noise in the vote of a pair enters the scores of its items with opposite signs. Net wins are
+    twice the votes less a constant, so noise in them has half the weight.
+    """
+    own = (weights**2).sum(axis=1) if by_pair else 0.25 * weights[:, 0] ** 2
+    return np.asarray(own[:, None] + own + 2.0 * by_pair * weights**2)
+
+
+def _set_votes(release: Release) -> NoisyVotes | None:
+    """Return the estimates of orders of offered sets; None for releases of other models."""
+    design = release.design
+    by_pair = names.PAIRS in release.parts
+    part = release.parts.get(names.PAIRS if by_pair else names.NET)
+    if part is None or design.offered is None or release.plan.method not in _RULES:
+        return None
+    noise = part.distribution
+    assert isinstance(noise, DiscreteLaplace | CubeNoise)
+    counts, weights = vote_weights(design, by_pair)
+    m = len(counts)
+    squares = np.eye(m)
+    moments = np.zeros((m, m))
+    for version, units in zip(design.offered.versions, design.offered.units, strict=True):
+        shown = np.zeros((m, m))
+        for k in version:
+            shown[np.ix_(design.offered.sets[k], design.offered.sets[k])] += 1.0
+        np.fill_diagonal(shown, 0.0)
+        width = (weights * shown).sum(axis=1)
+        squares += units * shown**2
+        moments += units * np.outer(width, width)
+    values = part.values * part.step
+    if by_pair:
+        fractions = pair_matrix(values / counts[np.triu_indices(m, 1)])
+        scores = fractions.sum(axis=1) - 0.5
+    else:
+        fractions = None
+        scores = 0.5 * (m - 1.0 + weights[:, 0] * values)
+    own = np.diag(moments)
+    mixed = part.step**2 * noise_of_differences(weights, by_pair)
+    return NoisyVotes(
+        noise=noise,
+        scale=part.step * weights * (1.0 if by_pair else 0.5),
+        units=(counts**2 + np.eye(m)) / np.maximum(squares, 1.0),
+        score_scale=np.sqrt(0.5 * np.diag(mixed)),
+        score_units=(m - 1.0) ** 2 / own,
+        scores=scores,
+        fractions=fractions,
+        differences=(mixed, 0.25 * (own[:, None] + own + 2.0 * moments)),
+    )
+
+
+def _reports_of(release: Release) -> RandomReports:
+    """Return the estimates of local reports about scores and, if available, about pairs."""
+    parts = release.parts
+    m = len(release.sample.items)
+    pairs = None
+    if names.PAIRS in parts:
+        net, counts = (
+            parts[name].values * parts[name].step for name in (names.PAIRS, names.PAIR_COUNTS)
+        )
+        pairs = PairVotes.of(net, counts, *map(release.plan.number, ("gain", "square")))
+    if names.SCORES not in parts:  # an adaptive protocol, which does not ask most pairs
+        return RandomReports(np.full(m, np.nan), np.full((m, m), np.nan), np.zeros((m, m)), pairs)
+    scores, covariance, concerned = (
+        np.asarray(parts[name].values * parts[name].step, dtype=np.float64)
+        for name in (names.SCORES, names.COVARIANCE, names.CONCERNED)
+    )
+    return RandomReports(scores, covariance.reshape(m, m), concerned.reshape(m, m), pairs)
