@@ -98,7 +98,7 @@ def vote_weights(design: Design, by_pair: bool) -> tuple[FloatArray, FloatArray]
     counts += counts.T
     if by_pair:
         return counts, np.divide(1.0, counts, np.zeros_like(counts), where=counts > 0)
-    return counts, np.repeat((m - 1.0) / counts.sum(axis=1, keepdims=True), m, axis=1)
+    return counts, (counts > 0) * (m - 1.0) / counts.sum(axis=1, keepdims=True)
 
 
 def noise_of_differences(weights: FloatArray, by_pair: bool) -> FloatArray:
@@ -107,7 +107,7 @@ def noise_of_differences(weights: FloatArray, by_pair: bool) -> FloatArray:
     The noise in the vote of a pair enters the scores of its items with opposite signs. Net wins are
     twice the votes less a constant, so noise in them has half the weight.
     """
-    own = (weights**2).sum(axis=1) if by_pair else 0.25 * weights[:, 0] ** 2
+    own = (weights**2).sum(axis=1) if by_pair else 0.25 * weights.max(axis=1) ** 2
     return np.asarray(own[:, None] + own + 2.0 * by_pair * weights**2)
 
 
@@ -122,14 +122,13 @@ def _set_votes(release: Release) -> NoisyVotes | None:
     assert isinstance(noise, DiscreteLaplace | CubeNoise)
     counts, weights = vote_weights(design, by_pair)
     m = len(counts)
-    squares = np.eye(m)
-    moments = np.zeros((m, m))
+    tasks, squares, moments = np.zeros((3, m, m))
     for version, units in zip(design.offered.versions, design.offered.units, strict=True):
         shown = np.zeros((m, m))
         for k in version:
             shown[np.ix_(design.offered.sets[k], design.offered.sets[k])] += 1.0
-        np.fill_diagonal(shown, 0.0)
         width = (weights * shown).sum(axis=1)
+        tasks += units * shown
         squares += units * shown**2
         moments += units * np.outer(width, width)
     values = part.values * part.step
@@ -138,14 +137,15 @@ def _set_votes(release: Release) -> NoisyVotes | None:
         scores = fractions.sum(axis=1) - 0.5
     else:
         fractions = None
-        scores = 0.5 * (m - 1.0 + weights[:, 0] * values)
+        scores = 0.5 * (m - 1.0 + weights.max(axis=1) * values)
     own = np.diag(moments)
     mixed = part.step**2 * noise_of_differences(weights, by_pair)
+    score_scale = np.sqrt(0.5 * np.diag(mixed))
     return NoisyVotes(
         noise=noise,
-        scale=part.step * weights * (1.0 if by_pair else 0.5),
-        units=(counts**2 + np.eye(m)) / np.maximum(squares, 1.0),
-        score_scale=np.sqrt(0.5 * np.diag(mixed)),
+        scale=part.step / tasks if by_pair else score_scale[:, None],
+        units=tasks**2 / np.maximum(squares, 1.0),
+        score_scale=score_scale,
         score_units=(m - 1.0) ** 2 / own,
         scores=scores,
         fractions=fractions,

@@ -266,3 +266,14 @@ def test_formula_archive_and_pooling():
     pooled = pr.pool([pairs, other], survey="same").to_frame()
     assert set(pooled.index) == set(ITEMS)
     assert (pooled["std_err"] > 0).all()
+
+
+def test_cube_noise_has_intervals_of_pairs():
+    """A balanced plan, whose votes have cube noise: as many pairs as all items have."""
+    frame = survey(40, TRIPLES, at_random(np.random.default_rng(9)))
+    model = pr.PrivateRankAggregation(frame, respondent="id", max_rows=10)
+    result = model.fit(2.0, releases="pairs", rng=np.random.default_rng(1))
+    assert isinstance(result.release.parts["pairs"].distribution, CubeNoise)
+    table = result.pairwise()
+    inner = (table["all_lower"] <= table["lower"]) & (table["lower"] < table["fraction"])
+    assert (inner & (table["fraction"] < table["upper"]) & (table["upper"] < 1.0)).all()
