@@ -63,6 +63,7 @@ def with_order(release: Release) -> Release:
     """Return a release of orders of offered sets with the consensus in it.
 
     The order is a function of the released numbers. Any other release is returned as it is.
+    Fractions are shrunken to a degree that depends on their noise and their largest sampling error.
     """
     rule = release.plan.method
     if names.ORDER in release.parts or release.local or rule not in _RULES:
@@ -72,8 +73,8 @@ def with_order(release: Release) -> Release:
     if stated.fractions is None:
         order = by_score(stated.scores, release.tie_break)
     else:
-        variance = np.array(stated.noise.variance * np.square(stated.scale))
-        np.fill_diagonal(variance, np.inf)
+        # fractions of few orders have large sampling errors, to which majorities would be fitted
+        variance = stated.noise.variance * np.square(stated.scale) + 0.25 / np.array(stated.units)
         best = consensus_of(cast(Rule, rule), stated.fractions, variance, release.tie_break)
         order = best.order
         findings = best.findings

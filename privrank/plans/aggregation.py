@@ -378,7 +378,7 @@ def plan_orders(
     rule: Rule = "Borda"
     if wanted or (method == "auto" and paired and excesses[PAIRS] <= most):
         main = PAIRS
-        rule = "EB-Kemeny" if method == "auto" and math.isfinite(epsilon) else "Kemeny"
+        rule = "EB-Kemeny" if method == "auto" else "Kemeny"
     return plan_of(rule, epsilon, delta, {main: parts[main]}, {}, 0.5 * epsilon**2)
 
 
