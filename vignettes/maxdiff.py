@@ -79,7 +79,7 @@ print(len(tasks), "tasks")
 print(tasks[["id", "offered", "offered 1", "best", "worst"]].head(2))
 
 # %% [markdown]
-# Other tools export other layouts. The next cell makes five of them from the same answers and reads each of them. All six give the same choices.
+# Other tools export other layouts. The next cell makes five of them from the same answers and reads each of them. All six give the same choices. If one row per item has a single column, which marks the best by 1 and the worst by -1, name it once: `best="choice", codes={"best": 1, "worst": -1}`.
 
 # %%
 whole = pd.DataFrame(

@@ -84,7 +84,8 @@ _MESSAGES = {
     "codes": "codes must be 'position', or be left out if answers are items. A mapping is for the "
     "entries of rows with task=. For codes of items use items={{code: item}}.",
     "position": "column {!r} must give positions in the offered set, as numbers from 1, and at "
-    "least one answer is no position. Leave codes= out if answers are items.",
+    "least one answer is no position. Recode letters as numbers, or leave codes= out if answers "
+    "are items.",
     "numbers": "column {!r} must name items, and it contains other numbers. Use codes='position' "
     "for positions in the offered set, and items={{code: item}} for codes. If numbers mark items, "
     "one row each, name the column of tasks with task=.",
