@@ -90,7 +90,9 @@ def run(rng: np.random.Generator, cell: Consensus) -> dict[str, object]:
     plans = sets_of(cell.plan)
     n = cell.respondents
     sets = plans[np.arange(n) % len(plans)]
-    answers = answered(population(cell, n, rng), sets, "order", rng)
+    # who belongs to which camp does not depend on the sets
+    people = population(cell, n, rng)[rng.permutation(n)]
+    answers = answered(people, sets, "order", rng)
     frame = frame_of(cell, sets, answers)
     asked = {"respondent": "id", "max_rows": sets.shape[1]}
     ahead = truth(cell)
@@ -155,7 +157,7 @@ def main() -> None:
         cells(),
         run,
         row,
-        study.asked(__doc__, 300),
+        study.asked(__doc__, 2000),
         9100,
     )
 
