@@ -1,6 +1,7 @@
 """Choices from offered sets, from the data frame to what a result prints."""
 
 import json
+import math
 from itertools import permutations
 
 import numpy as np
@@ -53,6 +54,17 @@ def test_an_archive_gives_the_same_result(fitted):
     assert again.summary().as_text() == fitted.summary().as_text()
     # pairs follow from the sets and are not stored
     assert json.loads(fitted.release.to_json())["design"]["pairs"] is None
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("noise", ["laplace", "zero-sum-laplace", "permutohedron", None])
+def test_an_archive_with_any_noise_is_read(answer, noise):
+    """Totals of the best items alone add up to the number of answers, and not to 0."""
+    epsilon = math.inf if noise is None else 1.0
+    options = {} if noise is None else {"noise": noise}
+    fit = model(answer).fit(epsilon, rng=np.random.default_rng(5), **options)
+    again = pr.from_json(fit.to_json())
+    pd.testing.assert_series_equal(again.params, fit.params)
 
 
 @pytest.mark.parametrize(
