@@ -22,7 +22,7 @@ from privrank.bradley_terry.fit import (
     answer_probabilities,
     worths_and_ties,
 )
-from privrank.bradley_terry.paircounts import released_tasks
+from privrank.bradley_terry.paircounts import answered_share
 from privrank.bradley_terry.predictor import (
     display,
     edge_runs,
@@ -30,6 +30,7 @@ from privrank.bradley_terry.predictor import (
     item_basis,
     worth_map,
 )
+from privrank.privacy.offered import Offered, position_scores
 from privrank.release.names import (
     BY_PAIR,
     CEILING,
@@ -78,45 +79,58 @@ def independent_scores(
         else:
             t = np.clip(t, -far, far)
     answers = equations.linear.information(equations.spread(t, function))
-    if release.design.silent:
-        return answers + _of_silence(equations, release, t)
+    offered = release.design.offered
+    if offered is not None and offered.unanswered is not None:
+        return answers + _of_silence(equations, offered, answered_share(release), t)
     if equations.matching is None or not t.any():  # with equal worths the matching has no influence
         return answers
     return answers + equations.matching.covariance(equations.function.mean(t))
 
 
-def mean_answer(equations: ScoreEquations, b: FloatArray) -> FloatArray:
+def mean_answer(equations: ScoreEquations, offered: Offered, b: FloatArray) -> FloatArray:
     """Return the expected scores of an answered task, the mean over all tasks, shape (p,)."""
-    _, _, mean = _by_set(equations, equations.linear.predict(b))
+    _, _, mean = _by_set(equations, offered, equations.linear.predict(b))
     return mean
 
 
-def _by_set(equations: ScoreEquations, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _by_set(
+    equations: ScoreEquations, offered: Offered, t: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the expected scores of each set, its number of answered tasks, and the mean scores.
 
-    The expected scores have the shape (sets, p), and the mean is over all answered tasks.
+    The expected scores have the shape (sets, p), and the mean is over all answered tasks. Scores of
+    the best or the worst item alone include those at equal worths, which differ between sets.
     """
     function = equations.function
     assert isinstance(function, ChoiceScore)
     edges = function.sets
     scores = dense(equations.linear.scores_by(edges, function.mean(t)))
+    even = np.array(
+        [
+            position_scores(offered.answer, len(shown)).mean()
+            * np.bincount(shown, minlength=equations.items)
+            for shown in offered.sets
+        ]
+    )
+    scores = scores + even - even.mean(axis=1, keepdims=True)
     tasks = np.zeros(len(scores))
     tasks[edges] = equations.count
     return scores, tasks, np.asarray(tasks @ scores / tasks.sum())
 
 
-def _of_silence(equations: ScoreEquations, release: Release, t: FloatArray) -> FloatArray:
-    """Return the covariance of the scores because a random share of the tasks is unanswered.
+def _of_silence(
+    equations: ScoreEquations, offered: Offered, share: float, t: FloatArray
+) -> FloatArray:
+    """Return the covariance of the scores because only a random share of tasks is answered.
 
     Let z be 1 with probability rho, if a task is answered, and mu its expected scores. The scores
     of a task minus z times the mean k of all mu have the covariance
     rho C + rho (1 - rho) (mu - k) (mu - k)', where C is the covariance of an answer. This function
     returns the sum of the second terms over all tasks.
     """
-    scores, answered, mean = _by_set(equations, t)
+    scores, answered, mean = _by_set(equations, offered, t)
     apart = scores - mean
-    unanswered = 1.0 - released_tasks(release) / release.design.tasks
-    return np.asarray(unanswered * (apart.T * answered) @ apart)
+    return np.asarray((1.0 - share) * (apart.T * answered) @ apart)
 
 
 def degrees_of_freedom(release: Release) -> float:

@@ -52,6 +52,7 @@ from privrank.bradley_terry.choices import even_scores, score_function
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import (
     Matching,
+    answered_share,
     pair_counts,
     released_counts,
     released_tasks,
@@ -455,10 +456,15 @@ def _counts(release: Release) -> dict[str, Any]:
         ends = np.array([counts["pairs"].first, counts["pairs"].second])
         terms[names.PAIR_COUNTS] = NoiseTerm(None, deviation, ends[0].size, counts=(), items=ends)
     if names.ANSWERED in release.parts:
-        # one more answered task adds its share to every set
+        # one more answered task adds its share to every set, and to the totals at equal worths
         added = counts["pairs"].count[:, None] / released_tasks(release)
+        even = even_scores(release.design)
         terms[names.ANSWERED] = NoiseTerm(
-            release.parts[names.ANSWERED].laplace, 1.0, 1, counts=(added,)
+            release.parts[names.ANSWERED].laplace,
+            1.0,
+            1,
+            None if isinstance(even, float) else (even.mean() - even.T) / release.design.tasks,
+            counts=(added,),
         )
     if (matching := counts.get("matching")) is not None:
         terms[names.OPPONENTS] = NoiseTerm(
@@ -654,7 +660,7 @@ def _of_net(release: Release) -> ScoreEquations:
         raise ValueError("release must have noise that is drawn for net wins.")
     score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(
         -1, m
-    ) - even_scores(release.design)
+    ) - answered_share(release) * even_scores(release.design)
     # half the net wins of all groups together; the first monomial of each group is 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
     random = pairs.origin == "equal"

@@ -134,13 +134,15 @@ def pair_counts(release: Release) -> dict[str, Any]:
         return {"pairs": matching.pairs, "member": member, "matching": matching}
     if release.design.pairs is None:
         raise ValueError("release must hold pair counts, or its design must.")
-    if names.ANSWERED in release.parts:
-        share = released_tasks(release) / release.design.tasks
-        pairs = replace(
-            release.design.pairs, count=(share * release.design.pairs.count).astype(np.float64)
-        )
-        return {"pairs": pairs}
+    if release.design.silent:
+        count = answered_share(release) * release.design.pairs.count
+        return {"pairs": replace(release.design.pairs, count=count.astype(np.float64))}
     return {"pairs": release.design.pairs}
+
+
+def answered_share(release: Release) -> float:
+    """Return the released share of answered tasks; 1 if all tasks are answered."""
+    return released_tasks(release) / release.design.tasks if release.design.silent else 1.0
 
 
 def released_tasks(release: Release) -> int:

@@ -78,10 +78,11 @@ def with_order(release: Release) -> Release:
         best = consensus_of(cast(Rule, rule), stated.fractions, variance, release.tie_break)
         order = best.order
         findings = best.findings
-    ordered = PartPlan(None, 0, 0.0)
     return replace(
         release,
-        plan=replace(release.plan, parts={**release.plan.parts, names.ORDER: ordered}),
+        plan=replace(
+            release.plan, parts={**release.plan.parts, names.ORDER: PartPlan(None, 0, 0.0)}
+        ),
         values={**release.values, names.ORDER: order},
         found={**release.found, **findings},
     )

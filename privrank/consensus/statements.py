@@ -87,8 +87,8 @@ class NoisyVotes:
     @property
     def noise_sd(self) -> float:
         """Root mean square of the noise in released fractions or mean ranks."""
-        m = len(self.scores)
-        scale = np.broadcast_to(self.scale, (m, m))[np.triu_indices(m, 1)]
+        scale = np.broadcast_to(self.scale, (len(self.scores),) * 2)
+        scale = scale[np.triu_indices(len(scale), 1)]
         return math.sqrt(self.noise.variance * float(np.square(scale).mean()))
 
     def fraction_errors(self, target: Target) -> FloatArray:
@@ -159,10 +159,10 @@ class NoisyVotes:
         apart = ~np.eye(m, dtype=bool)
         share = float((noise[apart] / total[apart]).max())
         step = math.sqrt(share / max(difference_variance(self.noise, m, by_pair), 1e-300))
-        error = np.array([math.sqrt(1.0 - share)])
 
         def uncertain(z: float) -> bool:
-            tail = difference_tail(self.noise, step, m, by_pair, np.array([z]), error)
+            error = math.sqrt(1.0 - share)
+            tail = difference_tail(self.noise, step, m, by_pair, np.array([z]), np.array([error]))
             return float(tail[0]) > 2.0 * alpha / left
 
         return np.asarray(first_beyond(uncertain, 4.0, 60, relative=1e-4) * np.sqrt(total))

@@ -52,9 +52,9 @@ _PLAN = ["version", "task"]
 """The columns of a plan that are not items."""
 
 _MESSAGES = {
-    "private": "unanswered='private' needs the best and the worst item of each task. Name both "
-    "columns with best= and worst=, or use unanswered='public' if it was fixed beforehand which "
-    "tasks stay unanswered.",
+    "private": "unanswered='private' needs the best or the worst item of each task, or both. Name "
+    "the columns with best= and worst=, or use unanswered='public' if it was fixed beforehand "
+    "which tasks stay unanswered.",
     "unanswered": "unanswered='refuse' requires all answers of each task, and at least one task "
     "lacks one. Use unanswered='private' if respondents decided which tasks to answer. Use "
     "unanswered='public' if it was fixed beforehand.",
@@ -175,7 +175,7 @@ def as_choices(
         How a task that lacks any of its answers is treated. ``"refuse"``: the frame is refused.
         ``"public"``: it was fixed beforehand which tasks stay unanswered, and such tasks are left
         out. ``"private"``: respondents decided it, so it is part of their answers. The task stays
-        in the frame without answers. Only for `best` with `worst`, and for
+        in the frame without answers. Not for `places`, and only for
         :class:`privrank.PrivateBTL` without covariates; tests refuse such tasks.
 
     Returns
@@ -564,7 +564,7 @@ def _kept_rows(
     refuse(
         _MESSAGES,
         {
-            "private": unanswered == "private" and list(chosen) != [BEST, WORST],
+            "private": unanswered == "private" and not {BEST, WORST}.issuperset(chosen),
             "unanswered": unanswered == "refuse" and silent.any(),
         },
     )

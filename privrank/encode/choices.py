@@ -86,7 +86,7 @@ _MESSAGES = {
     "tested": "choices with tasks that may be unanswered must be given to PrivateBTL, each group "
     "by itself, whose result has a test that all worths are equal. Other tests need all tasks "
     "answered.",
-    "silent": "choices with tasks that may be unanswered must name the best and the worst item, "
+    "silent": "choices with tasks that may be unanswered must name the best or the worst item, "
     "and the model must not have covariates. Fit each group by itself, or use "
     "unanswered='public' if it was fixed beforehand which tasks stay unanswered.",
     "unanswered": "choices must have all answers of each task, and at least one task lacks an "
@@ -264,7 +264,7 @@ def encode_tasks(
             "not public": own is not None,
             "first": predictor is not None and predictor.covariates.ordered,
             "tested": silent and tested,
-            "silent": silent and (predictor is not None or answer_of(answers) != "best-worst"),
+            "silent": silent and (predictor is not None or answer_of(answers) == "order"),
         },
         own,
     )

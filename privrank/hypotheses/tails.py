@@ -586,8 +586,8 @@ def difference_tail(
     else:
         rng = public_generator("Laplace variances", items)
         shared = 4.0 * pairs * rng.exponential(size=4000)
-        others = rng.gamma(2.0 * (items - 2 if pairs else 1), size=4000)
-        noise = distribution.variance * (shared + others)
+        others = 2.0 * (items - 2 if pairs else 1)
+        noise = distribution.variance * (shared + rng.gamma(others, size=4000))
         share = np.full(4000, 1.0 / 4000)
     spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
     return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)

@@ -84,15 +84,10 @@ def answered_tasks(encoded: EncodedChoices) -> IntArray:
     return np.asarray(encoded._totals[:, -1:].sum(axis=0))
 
 
-def pair_votes(encoded: EncodedChoices) -> IntArray:
-    """Return the number of orders that place item i before item j, for i < j; sensitive."""
-    return np.asarray(encoded._ahead)
-
-
 CHOICES: dict[str, Callable[[EncodedChoices], IntArray]] = {
     NET: answer_totals,
     ANSWERED: answered_tasks,
-    PAIRS: pair_votes,
+    PAIRS: lambda encoded: np.asarray(encoded._ahead),
 }
 """The exact integer statistics of the first stage, by part."""
 
@@ -319,7 +314,7 @@ def largest_choice_effect(
     scores = compared_scores(equations, release, response(equations, fitted))
     weights = weights_by_kind(design, equations, scores)[:, :, :m]
     if design.silent:  # a respondent's totals are compared with those expected for their tasks
-        typical = weights @ mean_answer(equations, b)
+        typical = weights @ mean_answer(equations, _offered(design), b)
         weights = np.concatenate((weights, -typical[..., None]), axis=2)
     # a score is this multiple of T, whose lattice is finer than 1 with numeric covariates
     lattice = 1.0 if design.covariates is None else design.covariates.step

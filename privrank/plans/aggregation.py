@@ -368,18 +368,16 @@ def plan_orders(
             "rankings must show every two items together in some set for votes on all pairs. Use "
             "method='borda', whose scores are computed from win rates."
         )
-    parts = {}
-    excesses = {}
-    for name in (PAIRS, NET):
-        parts[name] = plan_parts(design, NoiseRequest({name: epsilon}))[name]
-        excesses[name] = _excess_of_orders(parts[name], name, design)
+    parts = {name: plan_parts(design, NoiseRequest({name: epsilon}))[name] for name in (PAIRS, NET)}
+    excesses = {name: _excess_of_orders(part, name, design) for name, part in parts.items()}
     most = max(excesses[NET] + TIE, (1 + TIE_SHARE) * excesses[NET])
-    main = NET
-    rule: Rule = "Borda"
     if wanted or (method == "auto" and paired and excesses[PAIRS] <= most):
-        main = PAIRS
-        rule = "EB-Kemeny" if method == "auto" else "Kemeny"
-    return plan_of(rule, epsilon, delta, {main: parts[main]}, {}, 0.5 * epsilon**2)
+        del parts[NET]
+        rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
+    else:
+        del parts[PAIRS]
+        rule = "Borda"
+    return plan_of(rule, epsilon, delta, parts, {}, 0.5 * epsilon**2)
 
 
 def _excess_of_orders(part: PartPlan, name: str, design: Design) -> float:

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from privrank.privacy.sensitivity import PartNoise, UnitSensitivity, least_noise
+from privrank.privacy.sensitivity import NoiseName, PartNoise, UnitSensitivity, least_noise
 from privrank.util.arrays import IntArray, immutable, orders_of
 
 Answer = Literal["best", "worst", "best-worst", "order"]
@@ -86,8 +86,13 @@ class Offered:
             and len(self.versions) == len(self.units) == len(self.patterns)
             and min(self.units) > 0
             and sum(self.units) == units
-            and (self.unanswered is None or self.answer == "best-worst")
+            and (self.unanswered is None or self.answer != "order")
         )
+
+    @property
+    def named(self) -> int:
+        """Number of items that an answer names: the best, the worst or both."""
+        return 2 if self.answer == "best-worst" else 1
 
     @property
     def tasks(self) -> int:
@@ -173,7 +178,8 @@ class OfferedSensitivity(UnitSensitivity):
     half : int
         The largest change of the sum of T over a set of items, or an upper bound.
     joint : int
-        Half the l1 sensitivity of (T, 2 U) if units may leave tasks unanswered; 0 if not.
+        Half the l1 sensitivity of (T, k U) if units may leave tasks unanswered, where an answer
+        names k items; 0 if not.
     single : int
         The largest change of one item.
     square : int
@@ -208,18 +214,24 @@ class OfferedSensitivity(UnitSensitivity):
     "best-worst" and silence is part of it. Ties in an order are means of answers. A private missing
     answer to a "best-worst" task adds 0 to T, the mean of all answers. Means lie in the convex hull
     of the answers, and all properties bound a convex function of x or of T, so they hold. For
-    "best" and "worst" a private missing answer would change the total of T.
+    "best" and "worst" a private missing answer changes the total of T. Only the joint bound of T
+    and U holds then, and T must not have noise that adds up to 0.
 
-    *T and U together.* Let x be the change of T, and u the change of the number U of answered
-    tasks. |x|_1 + 2 |u| is the largest value, over sets A and signs d, of
-    x(A) - x(not A) + 2 d u. Tasks do not restrict each other, so the maximum is a sum over tasks. A
-    task that A splits adds at most 4: twice the score of each side if both answers are given, and
-    2 + 2 if one is given. Any other task adds at most 2, if one answer is given. So the l1
-    sensitivity of (T, 2 U) is the maximum over A of 4 split + 2 (c - split) for c tasks, of which
-    A splits f(A) / 2. This is 2 c + max f. It is at most 4 c, the l1 sensitivity of T alone if some
-    A splits all tasks. Zero-sum Laplace noise of scale (2 c + max f) / epsilon on T and
-    discrete Laplace noise of half this scale on U therefore cost epsilon together
+    *T and U together, "best-worst".* Let x be the change of T, and u the change of the number U of
+    answered tasks. |x|_1 + 2 |u| is the largest value, over sets A and signs d, of x(A) - x(not A)
+    + 2 d u. Tasks do not restrict each other, so the maximum is a sum over tasks. A task that A
+    splits adds at most 4: twice the score of each side if both answers are given, and 2 + 2 if one
+    is given. Any other task adds at most 2, if one answer is given. So the l1 sensitivity of (T, 2
+    U) is the maximum over A of 4 split + 2 (c - split) for c tasks, of which A splits f(A) / 2.
+    This is 2 c + max f. It is at most 4 c, the l1 sensitivity of T alone if some A splits all
+    tasks. Zero-sum Laplace noise of scale (2 c + max f) / epsilon on T and discrete Laplace noise
+    of half this scale on U therefore cost epsilon together
     (:func:`privrank.privacy.sensitivity.answered_noise`).
+
+    *T and U together, "best" and "worst".* A task that is answered before and after moves T by at
+    most 2 in l1 and U by 0. If one of its answers is silence, it moves T by 1 and U by 1. So the l1
+    sensitivity of (T, U) is 2 c for c tasks, attained if all tasks become silent. T and U have
+    discrete Laplace noise of scale 2 c / epsilon each.
 
     *Versions.* The questionnaire of a unit is public, and neighbours keep it. The noise must
     protect every unit, so each bound is the maximum over the distinct questionnaires.
@@ -244,7 +256,7 @@ class OfferedSensitivity(UnitSensitivity):
 
     @property
     def net_l1(self) -> int:
-        """l1 sensitivity of T: twice the maximum of f. With private silence that of (T, 2 U).
+        """l1 sensitivity of T: twice the maximum of f. With private silence that of (T, k U).
 
         |x|_1 = x(A) - x(B), where A are the items with positive x and B all others. Because x sums
         to 0, this is 2 x(A), at most 2 f(A). Every A attains 2 f(A), as the proof above shows, so
@@ -253,9 +265,14 @@ class OfferedSensitivity(UnitSensitivity):
         return 2 * (self.joint or self.half)
 
     @property
-    def l1_only(self) -> bool:
-        """Whether the noise of T protects the number of answered tasks as well."""
-        return self.joint > 0
+    def noises(self) -> tuple[NoiseName, ...]:
+        """The distributions of noise that protect T, and U with it under private silence.
+
+        Silence changes the total of T if an answer names one item, so this total must have noise.
+        """
+        if not self.joint:
+            return get_args(NoiseName)
+        return ("laplace",) if self.joint == self.rows else ("laplace", "zero-sum-laplace")
 
     @property
     def net_linf(self) -> int:
@@ -384,7 +401,8 @@ def _sensitivity(
         half = sum(int(change.max()) for change in changes)
         square = 2 * int(alone[0]) * half
     body = max(Fraction(value, a * (items - a)) for a, value in enumerate(most, 1))
-    joint = 0 if offered.unanswered is None else len(plan) + half // 2
+    # a task that is not split moves (T, k U) less than one that is, if an answer names k = 2 items
+    joint = 0 if offered.unanswered is None else len(plan) + (offered.named - 1) * (half // 2)
     return OfferedSensitivity(
         items, len(plan), False, "outcome", half, joint, int(alone[0]), square, body
     )

@@ -42,7 +42,7 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -171,9 +171,9 @@ class UnitSensitivity:
         return min(edges * (edges + 1), m * edges, m * (m * m - 1) // 3)
 
     @property
-    def l1_only(self) -> bool:
-        """Whether only noise in l1 is proved for net wins, because it protects more than them."""
-        return False
+    def noises(self) -> tuple[NoiseName, ...]:
+        """The distributions of noise that protect net wins."""
+        return get_args(NoiseName)
 
     @property
     def net_l1(self) -> int:
@@ -611,7 +611,7 @@ def _calibrated(
             f"noise={name!r} is available for at most {MAX_ITEMS[name]} items, got {m}. Use "
             f"noise='auto' or 'laplace'."
         )
-    if sensitivity.l1_only and "laplace" not in name:
+    if name not in sensitivity.noises:
         raise ValueError(
             f"noise={name!r} has no proof for totals and answered tasks together. Leave noise= out."
         )
@@ -750,22 +750,22 @@ def tie_noise(
     return PartNoise(max(scales, key=lambda noise: noise.scale), left)
 
 
-def answered_noise(sensitivity: UnitSensitivity, net_epsilon: float) -> PartNoise:
+def answered_noise(sensitivity: UnitSensitivity, net_epsilon: float, named: int) -> PartNoise:
     """Return the noise of the number U of answered tasks, released in addition to the totals T.
 
-    It spends no epsilon beyond `net_epsilon`, the epsilon of T.
+    It spends no epsilon beyond `net_epsilon`, the epsilon of T. An answer names `named` items.
 
     Notes
     -----
     **Privacy.** Unit and neighbours: replace all answers of one unit, including which of its tasks
-    are unanswered. D = `net_l1` is the l1 sensitivity of (T, 2 U)
-    (:class:`privrank.privacy.offered.OfferedSensitivity`). T has zero-sum or discrete Laplace noise
-    of scale D / net_epsilon, in answers. U has independent discrete Laplace noise of half this
-    scale. If T changes by x and U by u, the loss is at most
-    |x|_1 net_epsilon / D + |u| net_epsilon / (D / 2), which is at most net_epsilon. Other
-    distributions of T have no such proof, and :func:`net_noise` refuses them.
+    are unanswered. An answer names k items, 1 or 2, and D = `net_l1` is the l1 sensitivity of
+    (T, k U) (:class:`privrank.privacy.offered.OfferedSensitivity`). T has discrete Laplace noise of
+    scale D / net_epsilon, in answers, or for k = 2 zero-sum Laplace noise of this scale. U has
+    independent discrete Laplace noise of scale D / (k net_epsilon). If T changes by x and U by u,
+    the loss is at most |x|_1 net_epsilon / D + |u| k net_epsilon / D, which is at most net_epsilon.
+    Other distributions of T have no such proof, and :func:`net_noise` refuses them.
     """
-    return PartNoise(DiscreteLaplace.calibrate(sensitivity.net_l1 // 2, net_epsilon), 0)
+    return PartNoise(DiscreteLaplace.calibrate(sensitivity.net_l1 // named, net_epsilon), 0)
 
 
 def ties_left(sensitivity: UnitSensitivity, name: NoiseName) -> int:

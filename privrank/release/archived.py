@@ -545,12 +545,12 @@ def _check_values(
         )
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
-        centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         # totals of best or of worst items alone add up to the number of answers
-        offered = getattr(survey, "offered", None)
-        centred = centred and getattr(offered, "answer", "") not in ("best", "worst")
+        answer = getattr(getattr(survey, "offered", None), "answer", "")
+        centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         _require(
-            not (centred and values.reshape(-1, length).sum(axis=1).any()),
+            answer in ("best", "worst")
+            or not (centred and values.reshape(-1, length).sum(axis=1).any()),
             "A release must have net wins that add up to 0.",
         )
 

@@ -1027,7 +1027,9 @@ _DECLARED = (
     PartSpec(
         ANSWERED,
         words="number of answered tasks",
-        calibrate=lambda design, request: answered_noise(design.sensitivity, request.epsilons[NET]),
+        calibrate=lambda design, request: answered_noise(
+            design.sensitivity, request.epsilons[NET], cast(Offered, design.offered).named
+        ),
         size=lambda design, form: 1,
     ),
     PartSpec(

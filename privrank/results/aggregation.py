@@ -510,8 +510,9 @@ class AggregationResult(Result):
         frame = self.to_frame()
         # distance of the order from the optimum of the released numbers; None for other rules
         gap = release.found.get("gap")
-        method = "Borda, sets" if NET in release.parts else release.plan.method
-        rule = _RULES.get(method, method)
+        rule = _RULES.get(
+            "Borda, sets" if NET in release.parts else release.plan.method, release.plan.method
+        )
         if details and gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
         shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame

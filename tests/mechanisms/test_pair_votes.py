@@ -10,9 +10,10 @@ import pytest
 import privrank as pr
 from privrank.consensus.released import statements_of
 from privrank.encode.choices import encode_tasks
-from privrank.mechanisms.choices import pair_votes
+from privrank.mechanisms.choices import CHOICES
 from privrank.privacy.knorm import CubeNoise
 from privrank.privacy.offered import Offered, vote_noise
+from privrank.release.names import PAIRS
 
 ITEMS = ["tea", "milk", "juice", "water", "soda"]
 
@@ -112,9 +113,9 @@ def test_votes_are_those_of_the_orders():
         [ITEMS.index(item) for item in row]
         for row in frame[["place 1", "place 2", "place 3"]].to_numpy()
     ]
-    assert pair_votes(encoded).tolist() == votes_of(orders, 5)
+    assert CHOICES[PAIRS](encoded).tolist() == votes_of(orders, 5)
     rows = encode_tasks(frame.drop(columns=["id"]), items=ITEMS, respondent=None, max_rows=1)
-    assert pair_votes(rows).tolist() == votes_of(orders, 5)
+    assert CHOICES[PAIRS](rows).tolist() == votes_of(orders, 5)
 
 
 def test_complete_sets_give_the_consensus_of_their_rankings():

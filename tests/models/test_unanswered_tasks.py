@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,66 +23,74 @@ WORTHS = np.array([0.9, 0.3, 0.0, -0.4, -0.8])
 SHOWN = ["s1", "s2", "s3", "s4"]
 
 
-def answers_to(shown, worths):
-    """All answers to a set, best first, and their probabilities under the MaxDiff model."""
-    pairs = list(itertools.permutations(shown, 2))
-    weights = np.exp([worths[best] - worths[worst] for best, worst in pairs])
-    return pairs, weights / weights.sum()
+ANSWERS = ("best-worst", "best", "worst")
 
 
-def survey(respondents=80, silence=0.25, seed=1):
+def answers_to(shown, worths, answer="best-worst"):
+    """All answers to a set, as position scores, and their probabilities under the model."""
+    unit = np.eye(5)
+    if answer == "best-worst":
+        scores = np.array([unit[b] - unit[w] for b, w in itertools.permutations(shown, 2)])
+    else:
+        scores = unit[list(shown)] * (1 if answer == "best" else -1)
+    weights = np.exp(scores @ worths)
+    return scores, weights / weights.sum()
+
+
+def survey(respondents=80, silence=0.25, seed=1, answer="best-worst"):
     """One row per task; each is unanswered with the probability `silence`."""
     rng = np.random.default_rng(seed)
     rows = []
     for person, shown in itertools.product(range(respondents), SETS):
-        pairs, chances = answers_to(shown, WORTHS)
-        best, worst = pairs[rng.choice(len(pairs), p=chances)]
-        named = [None, None] if rng.random() < silence else [ITEMS[best], ITEMS[worst]]
+        scores, chances = answers_to(shown, WORTHS, answer)
+        given = scores[rng.choice(len(scores), p=chances)]
+        ends = [ITEMS[given.argmax()], ITEMS[given.argmin()]]
+        named = [None, None] if rng.random() < silence else ends
         sets = [ITEMS[k] for k in shown] + [None] * (4 - len(shown))
         rows.append([person, *sets, *named])
     return pd.DataFrame(rows, columns=["id", *SHOWN, "best", "worst"])
 
 
-def convert(frame, unanswered="private", **options):
-    columns = {"offered": SHOWN, "best": "best", "worst": "worst", "respondent": "id"} | options
-    return pr.as_choices(frame, items=ITEMS, unanswered=unanswered, **columns)
+def convert(frame, unanswered="private", answer="best-worst", **options):
+    columns = {"offered": SHOWN, "respondent": "id"} | {end: end for end in answer.split("-")}
+    return pr.as_choices(frame, items=ITEMS, unanswered=unanswered, **columns | options)
 
 
 def model(frame):
     return pr.PrivateBTL(frame, respondent="id", max_rows=5, design="public")
 
 
-def expected_totals(worths):
+def expected_totals(worths, answer="best-worst"):
     """The sum over the sets of the expected scores of an answer."""
-    total = np.zeros(5)
-    for shown in SETS:
-        pairs, chances = answers_to(shown, worths)
-        for (best, worst), chance in zip(pairs, chances, strict=True):
-            total[best] += chance
-            total[worst] -= chance
-    return total
+    return sum(p @ scores for scores, p in (answers_to(shown, worths, answer) for shown in SETS))
 
 
-def test_worths_solve_the_equations_of_the_answered_share():
-    frame = survey()
-    fit = model(convert(frame)).fit(np.inf, penalty=0)
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_worths_solve_the_equations_of_the_answered_share(answer):
+    frame = survey(answer=answer)
+    fit = model(convert(frame, answer=answer)).fit(np.inf, penalty=0)
     named = frame.dropna(subset="best")
-    totals = named["best"].value_counts().sub(named["worst"].value_counts(), fill_value=0)
+    totals = np.zeros(5)
+    for end in answer.split("-"):
+        counts = named[end].value_counts().reindex(list(ITEMS), fill_value=0).to_numpy()
+        totals += counts if end == "best" else -counts
 
     def off(free):
         worths = np.append(free, -free.sum())
-        return (80 * len(named) / len(frame) * expected_totals(worths) - totals[list(ITEMS)])[:-1]
+        share = len(named) / len(frame)
+        return (80 * share * expected_totals(worths, answer) - totals)[:-1]
 
     solved = root(off, np.zeros(4), tol=1e-12).x
     assert fit.params.to_numpy() == pytest.approx(np.append(solved, -solved.sum()), abs=1e-7)
     assert f"400 (about {len(named)} answered)" in fit.summary().as_text()
 
 
-def test_without_silence_worths_and_errors_are_those_of_answered_tasks():
-    frame = survey(silence=0.0)
-    own, usual = (model(convert(frame, how)).fit(np.inf) for how in ("private", "refuse"))
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_without_silence_worths_and_errors_are_those_of_answered_tasks(answer):
+    frame = survey(silence=0.0, answer=answer)
+    own, usual = (model(convert(frame, how, answer)).fit(np.inf) for how in ("private", "refuse"))
     pd.testing.assert_series_equal(own.params, usual.params, rtol=1e-9)
-    pd.testing.assert_series_equal(own.bse, usual.bse, rtol=1e-9)
+    pd.testing.assert_series_equal(own.bse, usual.bse, rtol=1e-6)
 
 
 def test_a_task_with_one_answer_counts_as_unanswered():
@@ -119,7 +128,22 @@ def test_silence_is_a_public_fact_of_the_frame_and_not_of_the_answers():
 @pytest.mark.parametrize(
     ("refused", "message"),
     [
-        (lambda: convert(survey(), worst=None), "needs the best and the worst"),
+        (
+            lambda: pr.as_choices(
+                pd.DataFrame([list("abba")], columns=["s1", "s2", "first", "second"]),
+                offered=["s1", "s2"],
+                places=["first", "second"],
+                items=ITEMS,
+                unanswered="private",
+            ),
+            "needs the best or the worst",
+        ),
+        (
+            lambda: model(convert(survey(answer="best"), answer="best")).fit(
+                1.0, noise="zero-sum-laplace"
+            ),
+            "has no proof",
+        ),
         (
             lambda: pr.PrivateBTL.from_formula(
                 "best + worst ~ group",
@@ -158,45 +182,69 @@ def test_what_silence_does_not_allow_is_refused(refused, message):
         refused()
 
 
-def scores_of_a_respondent(mean, share, worths):
+def scores_of_a_respondent(mean, share, worths, answer):
     """The covariance of the scores T - U k of a respondent, over all answers and silences."""
     total = np.zeros((5, 5))
     for shown in SETS:
-        second, first = np.zeros((5, 5)), np.zeros(5)
-        pairs, chances = answers_to(shown, worths)
-        for (best, worst), chance in zip(pairs, chances, strict=True):
-            off = np.eye(5)[best] - np.eye(5)[worst] - mean
-            second += share * chance * np.outer(off, off)
-            first += share * chance * off
-        total += second - np.outer(first, first)
+        scores, chances = answers_to(shown, worths, answer)
+        off = scores - mean
+        first = share * chances @ off
+        total += share * (off.T * chances) @ off - np.outer(first, first)
     return total
 
 
-def covariances(frame):
+def covariances(answer):
     """The covariance that inference uses if tasks are independent, and the exact one."""
+    frame = convert(survey(answer=answer), answer=answer)
     release = model(frame).fit(np.inf, dependence="none").release
     equations = score_equations(release)
     used = dependence.independent_scores(equations, release, WORTHS)
-    mean = expected_totals(WORTHS) / len(SETS)
+    mean = expected_totals(WORTHS, answer) / len(SETS)
     answered = released_tasks(release) / release.design.tasks
-    exact = 80 * scores_of_a_respondent(mean, answered, WORTHS)
+    exact = 80 * scores_of_a_respondent(mean, answered, WORTHS, answer)
     return used, exact
 
 
-def test_the_covariance_of_scores_is_that_of_all_answers_and_silences():
-    used, exact = covariances(convert(survey()))
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_the_covariance_of_scores_is_that_of_all_answers_and_silences(answer):
+    used, exact = covariances(answer)
     centre = np.eye(5) - 0.2
     assert centre @ used @ centre == pytest.approx(centre @ exact @ centre, rel=1e-9)
 
 
-def test_a_covariance_without_the_sets_is_found(monkeypatch):
-    planted(monkeypatch, dependence, "_of_silence", "asarray(unanswered *", "asarray(0.0 *")
-    used, exact = covariances(convert(survey()))
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_covariance_without_the_sets_is_found(monkeypatch, answer):
+    planted(monkeypatch, dependence, "_of_silence", "asarray((1.0 - share) *", "asarray(0.0 *")
+    used, exact = covariances(answer)
     assert np.trace(used) < 0.99 * np.trace(exact)
 
 
-def test_an_archive_gives_the_same_result_and_needs_the_number_of_answered_tasks():
-    fit = model(convert(survey())).fit(2.0, rng=np.random.default_rng(4))
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_noise_in_the_number_of_answered_tasks_moves_the_scores_as_stated(answer):
+    """The released number enters expected scores and, for one named item, the totals."""
+    frame = convert(survey(answer=answer), answer=answer)
+    release = model(frame).fit(np.inf, dependence="none").release
+    part = release.values[names.ANSWERED]
+
+    def scores(more):
+        values = {**release.values, names.ANSWERED: part + more}
+        equations = score_equations(replace(release, values=values))
+        t = equations.linear.predict(WORTHS)
+        return equations.score - equations.linear.scores(equations.count * equations.fitted.mean(t))
+
+    moved = (scores(7) - scores(0)) / 7.0
+    expected = -expected_totals(WORTHS, answer) / len(SETS)
+    assert moved - moved.mean() == pytest.approx(expected - expected.mean(), rel=1e-9)
+    term = score_equations(release).terms[names.ANSWERED]
+    stated = np.zeros((5, 1)) if term.scores is None else term.scores
+    even = expected_totals(np.zeros(5), answer) / len(SETS)
+    assert stated.ravel() == pytest.approx(even.mean() - even, abs=1e-12)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_archive_gives_the_same_result_and_needs_the_number_of_answered_tasks(answer):
+    frame = convert(survey(answer=answer), answer=answer)
+    fit = model(frame).fit(2.0, rng=np.random.default_rng(4))
     text = fit.to_json()
     again = pr.from_json(text)
     assert again.summary().as_text() == fit.summary().as_text()
@@ -206,7 +254,9 @@ def test_an_archive_gives_the_same_result_and_needs_the_number_of_answered_tasks
     for change in (
         lambda record: record["parts"].pop(names.ANSWERED),
         lambda record: record["design"]["offered"].__setitem__("unanswered", None),
-        lambda record: record["design"]["offered"].__setitem__("answer", "best"),
+        lambda record: record["design"]["offered"].__setitem__(
+            "answer", "best" if answer == "best-worst" else "best-worst"
+        ),
     ):
         record = json.loads(text)
         release = record["release"] if "release" in record else record
