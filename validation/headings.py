@@ -338,6 +338,21 @@ TABLES = {
         "mean size": "mean size of the sets",
         "Bonferroni's": "mean size of Bonferroni sets",
     },
+    "first_choices": {
+        "coverage": "mean coverage",
+        "worst": "minimum coverage",
+        "error": "root mean square error",
+    },
+    "set_orders": {
+        "default": "error of the default",
+        "pairs": "error of pairs",
+        "worths": "error of worths",
+        "rival": "error of the rival",
+        "rank sets": "rank sets, default and pairs",
+        "worst score": "minimum coverage of scores, default and pairs",
+        "worst pair": "minimum coverage of pairs",
+        "all pairs": "all pairs covered",
+    },
     "sets": {
         "coverage": "mean coverage",
         "error": "root mean square error",

@@ -15,6 +15,8 @@ STUDIES = (
     "dependence",
     "ranking_worths",
     "sets",
+    "first_choices",
+    "set_orders",
     "pooling",
     "pooling_random",
     "activity",

@@ -200,7 +200,7 @@ def frame_of(
             columns["worst"] = named(answers[:, :, 1])
     frame = pd.DataFrame(columns)
     if unanswered is not None:
-        frame.loc[unanswered.ravel(), ["best", "worst"]] = None
+        frame.loc[unanswered.ravel(), cell.answer.split("-")] = None
     if cell.plan == "groups":
         frame["region"] = np.where(frame["id"] < n * 2 // 3, "north", "south")
     return frame
