@@ -40,7 +40,7 @@ def main() -> None:
         cells(),
         run,
         shown,
-        study.asked(__doc__.splitlines()[0], 500),
+        study.asked(__doc__.splitlines()[0], 200),
         9200,
     )
 
