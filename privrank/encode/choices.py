@@ -71,6 +71,8 @@ _MESSAGES = {
     "have two items, or leave out the sets of two.",
     "few places": "places= must order all items of each set, and at least one set has more items "
     "than there are places. Name a place for every item, or state only best= or worst=.",
+    "places apart": "{} must contain the items of each order without a gap, and at least one order "
+    "has a missing place before its last item. Move its items to the first places.",
     "same": "{} must name different items, and in at least one task two of these answers are the "
     "same item. Correct such answers.",
     "outside": "{} must be an item of the set that was offered in its task, and at least one "
@@ -196,6 +198,8 @@ def check_tasks(shown: IntArray, chosen: IntArray, answers: Sequence[str]) -> Bo
             "single": (size == 1).any(),
             "two": {BEST, WORST}.issubset(answers) and (size == 2).any(),
             "few places": f"{PLACE} 1" in answers and size.max(initial=0) > len(answers),
+            "places apart": f"{PLACE} 1" in answers
+            and ((chosen[:, :-1] < 0) & (chosen[:, 1:] >= 0)).any(),
             "same": _repeats(chosen),
         },
         ", ".join(answers),

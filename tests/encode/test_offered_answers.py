@@ -458,7 +458,6 @@ REFUSED = {
     "codes of items": (CODED, {"items": {1: "Price", "1": "Brand"}}, ["the codes in items"]),
     "gap": (changed(0, "show2", None), {}, ["without a gap"]),
     "unanswered": (SILENT, {}, ["'refuse'", "'public'", "'private'"]),
-    "private": (TASKS, {"unanswered": "private", "worst": None}, ["best and the worst"]),
     "no such word": (TASKS, {"unanswered": "drop"}, ["'refuse', 'public', 'private'"]),
     "no answers": (TASKS, {"best": None, "worst": None}, ["best=, worst= or both"]),
     "both kinds": (TASKS, {"places": ["most"]}, ["best=, worst= or both"]),
@@ -506,12 +505,18 @@ def test_refusals_name_the_rule_and_no_cell(name):
 
 
 ORDERS_REFUSED = {
+    "private": (ORDERS, {"unanswered": "private"}, ["best or the worst item"]),
     "repeated": (changed(0, "2nd", "Brand", ORDERS), {}, ["different items"]),
     "outside": (changed(0, "2nd", "Weight", ORDERS), {}, ["place 2 must be an item"]),
     "incomplete": (changed(0, "3rd", None, ORDERS), {}, ["lacks one"]),
     "too long": (changed(1, "3rd", "Brand", ORDERS), {}, ["place 3 must be an item"]),
     "by row": (ORDERS, {"offered": "a", "task": "b"}, ["With task="]),
     "too few places": (ORDERS, {"places": PLACES[:2]}, ["all items of each set"]),
+    "a gap": (
+        changed(1, "2nd", None, changed(1, "3rd", "Colour", ORDERS)),
+        {},
+        ["without a gap", "Move its items"],
+    ),
     "own of one": (ORDERS.assign(**{"2nd": None, "3rd": None}), {"offered": "own"}, ["two items"]),
 }
 
