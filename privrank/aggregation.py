@@ -298,12 +298,13 @@ class PrivateRankAggregation:
         checks.check_choice("method", method, AggregationMethod)
         checks.check_choice("releases", releases, Releases)
         checks.check_choice("target", target, Target)
-        encoded = self._encoded
         reader = "PrivateRankAggregation.from_release(error.release)"
-        if isinstance(encoded, EncodedChoices):
+        if isinstance(self._encoded, EncodedChoices):
             release = release_comparisons(
-                encoded,
-                plan_orders(encoded.design, epsilon, delta, method, score_share, releases=releases),
+                self._encoded,
+                plan_orders(
+                    self._encoded.design, epsilon, delta, method, score_share, releases=releases
+                ),
                 link=LOGIT,
                 solver="newton",
                 reader=reader,
@@ -312,17 +313,17 @@ class PrivateRankAggregation:
             )
         else:
             plan = plan_aggregation(
-                encoded.sample,
+                self._encoded.sample,
                 epsilon,
                 delta,
                 method,
                 score_share,
                 releases=releases,
-                partial=encoded.partial,
-                declared=_declared(encoded),
+                partial=self._encoded.partial,
+                declared=_declared(self._encoded),
             )
             release = release_aggregation(
-                encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
+                self._encoded, plan, budget=budget, rng=rng, find=agkm22.finder(plan)
             )
         return fit_error_guard(
             partial(_warned, release, alpha=alpha, target=target), release, reader

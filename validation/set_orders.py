@@ -157,7 +157,7 @@ def main() -> None:
         cells(),
         run,
         row,
-        study.asked(__doc__, 2000),
+        study.asked(__doc__, 1000),
         9100,
     )
 

@@ -24,11 +24,12 @@ import numpy as np
 
 from privrank.consensus.orders import Rule, by_score, consensus_of, pair_matrix
 from privrank.consensus.statements import NoisyVotes, PairVotes, RandomReports, Statements
+from privrank.hypotheses.tails import BodyDistribution
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release
-from privrank.release.survey import Design, PartPlan
+from privrank.release.survey import Design, Noise, PartPlan
 from privrank.util.arrays import FloatArray
 
 _RULES = ("Borda", "Kemeny", "EB-Kemeny")
@@ -55,8 +56,15 @@ def statements_of(release: Release) -> Statements | None:
     fractions = pair_matrix(values) if by_pair else None
     # a row sums to the mean number of items behind, plus the 1/2 on the diagonal
     scores = len(values) - values if fractions is None else fractions.sum(axis=1) - 0.5
-    spread = scale * np.sqrt(len(scores) - 1 if by_pair else 1)
-    return NoisyVotes(noise, scale, n, spread, n, scores, fractions)
+    return NoisyVotes(
+        noise,
+        scale,
+        n,
+        score_scale=scale * np.sqrt(len(scores) - 1 if by_pair else 1),
+        score_units=n,
+        scores=scores,
+        fractions=fractions,
+    )
 
 
 def with_order(release: Release) -> Release:
@@ -98,19 +106,25 @@ def vote_weights(design: Design, by_pair: bool) -> tuple[FloatArray, FloatArray]
     counts = np.zeros((m, m))
     np.add.at(counts, (design.pairs.first, design.pairs.second), design.pairs.count)
     counts += counts.T
-    if by_pair:
-        return counts, np.divide(1.0, counts, np.zeros_like(counts), where=counts > 0)
-    return counts, (counts > 0) * (m - 1.0) / counts.sum(axis=1, keepdims=True)
+    # a score is the sum of fractions, or m - 1 times the votes for an item by all of its tasks
+    tasks = counts if by_pair else counts.sum(axis=1, keepdims=True) / (m - 1.0)
+    return counts, np.divide(1.0, tasks, np.zeros_like(counts), where=counts > 0)
 
 
-def noise_of_differences(weights: FloatArray, by_pair: bool) -> FloatArray:
-    """Return the variances of differences of two scores for noise of variance 1.
+def noise_of_scores(
+    weights: FloatArray, by_pair: bool, noise: Noise | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the noise in scores by noise of variance 1 in what is released.
 
-    The noise in the vote of a pair enters the scores of its items with opposite signs. Net wins are
-    twice the votes less a constant, so noise in them has half the weight.
+    These are the standard deviations of the scores, and the variances of their differences. The
+    noise in the vote of a pair enters the scores of its items with opposite signs. Net wins are
+    twice the votes less a constant, so noise in them has half the weight. Two entries of noise that
+    adds up to 0 have the covariance -1 / (m - 1).
     """
-    own = (weights**2).sum(axis=1) if by_pair else 0.25 * weights.max(axis=1) ** 2
-    return np.asarray(own[:, None] + own + 2.0 * by_pair * weights**2)
+    own = np.sqrt((weights**2).sum(axis=1)) if by_pair else 0.5 * weights.max(axis=1)
+    alike = isinstance(noise, BodyDistribution) / (len(weights) - 1.0)
+    opposed = weights**2 if by_pair else alike * np.outer(own, own)
+    return own, np.asarray(own[:, None] ** 2 + own**2 + 2.0 * opposed)
 
 
 def _set_votes(release: Release) -> NoisyVotes | None:
@@ -121,7 +135,7 @@ def _set_votes(release: Release) -> NoisyVotes | None:
     if part is None or design.offered is None or release.plan.method not in _RULES:
         return None
     noise = part.distribution
-    assert isinstance(noise, DiscreteLaplace | CubeNoise)
+    assert isinstance(noise, DiscreteLaplace | CubeNoise | BodyDistribution)
     counts, weights = vote_weights(design, by_pair)
     m = len(counts)
     tasks, squares, moments = np.zeros((3, m, m))
@@ -141,17 +155,16 @@ def _set_votes(release: Release) -> NoisyVotes | None:
         fractions = None
         scores = 0.5 * (m - 1.0 + weights.max(axis=1) * values)
     own = np.diag(moments)
-    mixed = part.step**2 * noise_of_differences(weights, by_pair)
-    score_scale = np.sqrt(0.5 * np.diag(mixed))
+    single, mixed = noise_of_scores(weights, by_pair, noise)
     return NoisyVotes(
         noise=noise,
-        scale=part.step / tasks if by_pair else score_scale[:, None],
+        scale=part.step / tasks if by_pair else part.step * single[:, None],
         units=tasks**2 / np.maximum(squares, 1.0),
-        score_scale=score_scale,
+        score_scale=part.step * single,
         score_units=(m - 1.0) ** 2 / own,
         scores=scores,
         fractions=fractions,
-        differences=(mixed, 0.25 * (own[:, None] + own + 2.0 * moments)),
+        differences=(part.step**2 * mixed, 0.25 * (own[:, None] + own + 2.0 * moments)),
     )
 
 

@@ -29,12 +29,12 @@ from privrank.hypotheses.tails import (
     PairDistribution,
     cube_half_width,
     difference_tail,
-    difference_variance,
     half_width,
+    noisy_tail,
     permutohedra,
     simulated,
 )
-from privrank.privacy.knorm import CubeNoise, PermutohedronNoise
+from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.solvers import first_beyond
@@ -132,9 +132,9 @@ class NoisyVotes:
         **Statistic.** If units rank all items, see :func:`rank_threshold`. In all other cases a
         difference of two scores is significant if it exceeds z of its standard deviations. Their
         sampling part is the largest possible one. z is such that noise plus normal sampling errors
-        exceed it with probability 2 alpha / left (Bonferroni), at the largest share of noise in the
-        variance, where the tails are heaviest. For the sample, a normal error of half a step
-        accounts for the steps of the noise.
+        exceed it with probability at most 2 alpha / left for every pair (Bonferroni). For votes on
+        pairs this is evaluated at the largest share of noise in the variance, where the tails are
+        heaviest. For the sample, a normal error of half a step accounts for the steps of the noise.
         """
         m = len(self.scores)
         by_pair = self.fractions is not None
@@ -156,14 +156,24 @@ class NoisyVotes:
         total = noise + (sampling if target == "population" else 0.25 * mixed * (noise > 0))
         if not total.any():
             return total
-        apart = ~np.eye(m, dtype=bool)
-        share = float((noise[apart] / total[apart]).max())
-        step = math.sqrt(share / max(difference_variance(self.noise, m, by_pair), 1e-300))
+        pairs = np.triu_indices(m, 1)
+        share = (noise / total)[pairs].max()
+        step = math.sqrt(share / max(2.0 * m * self.noise.variance, 1e-300))
+        error, deviation = (np.sqrt(part[pairs]) for part in (total - noise, total))
 
         def uncertain(z: float) -> bool:
-            error = math.sqrt(1.0 - share)
-            tail = difference_tail(self.noise, step, m, by_pair, np.array([z]), np.array([error]))
-            return float(tail[0]) > 2.0 * alpha / left
+            if isinstance(self.noise, CubeNoise) or by_pair or share == 0:
+                tails = difference_tail(
+                    self.noise, step, m, True, np.array([z]), np.array([math.sqrt(1.0 - share)])
+                )
+            else:
+                tails = noisy_tail(
+                    self.noise,
+                    z * deviation,
+                    error,
+                    *(np.asarray(self.score_scale)[items] for items in pairs),
+                )
+            return float(tails.max()) > 2.0 * alpha / left
 
         return np.asarray(first_beyond(uncertain, 4.0, 60, relative=1e-4) * np.sqrt(total))
 
@@ -473,7 +483,8 @@ def score_half_width(
         points = permutohedra(items)
         noise = (rng.gamma(items, size=points.shape) * points / distribution.rate).ravel()
     else:
-        noise = simulated(distribution, (_SUMS, summed), rng).sum(axis=1)
+        drawn = simulated(distribution, (_SUMS, summed), rng)
+        noise = drawn.ravel() if isinstance(distribution, ZeroSumLaplace) else drawn.sum(axis=1)
     return float(np.quantile(np.abs(noise), 1.0 - alpha, method="higher")) + 0.5
 
 

@@ -198,7 +198,7 @@ def cube_radii(distribution: CubeNoise) -> tuple[FloatArray, FloatArray]:
 
 DetailDistribution = DiscreteLaplace | BodyDistribution
 PairDistribution = DiscreteLaplace | DiscreteGaussian | CubeNoise
-BordaDistribution = PairDistribution | PermutohedronNoise
+BordaDistribution = PairDistribution | BodyDistribution
 
 _RATIOS = 128
 """Largest number of distinct ratios of two weights of entries of points of a body."""
@@ -569,15 +569,13 @@ def difference_tail(
     a public sample of the differences of its entries, rounded up. Given the radius, a row sum of
     cube noise is a sum of independent uniform variables; it is replaced by a normal variable with
     the same variance, which has heavier tails. Laplace noise is a normal variable whose variance
-    has an exponential distribution: v E, where v is the variance of the noise. In pair counts the
-    shared pair has weight 2, so it adds 4 v E, and all other pairs add a Gamma variable. Two totals
-    add a Gamma variable.
+    has an exponential distribution.
     """
     if isinstance(distribution, PermutohedronNoise):
         sizes, share = _body_differences(items)
         return mixture_tail(x, sd, step / distribution.rate * sizes, share)
     # variances of the noise, and their probabilities
-    if distribution.variance == 0 or isinstance(distribution, DiscreteGaussian):
+    if not pairs or distribution.variance == 0 or isinstance(distribution, DiscreteGaussian):
         noise = np.array([difference_variance(distribution, items, pairs)])
         share = np.ones(1)
     elif isinstance(distribution, CubeNoise):
@@ -585,9 +583,11 @@ def difference_tail(
         noise = 2.0 * items * radii * (radii + 1.0) / 3.0
     else:
         rng = public_generator("Laplace variances", items)
-        shared = 4.0 * pairs * rng.exponential(size=4000)
-        others = 2.0 * (items - 2 if pairs else 1)
-        noise = distribution.variance * (shared + rng.gamma(others, size=4000))
+        # Laplace noise of variance v is normal with variance v E, E exponential: the shared pair
+        # has weight 2, hence 4 v E, and the 2 (m - 2) other pairs add a Gamma variable
+        shared = rng.exponential(size=4000)
+        others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
+        noise = distribution.variance * (4.0 * shared + others)
         share = np.full(4000, 1.0 / 4000)
     spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
     return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)

@@ -12,8 +12,9 @@ from typing import Literal
 import numpy as np
 
 from privrank.consensus.orders import Rule
-from privrank.consensus.released import noise_of_differences, vote_weights
+from privrank.consensus.released import noise_of_scores, vote_weights
 from privrank.hypotheses.tails import difference_variance
+from privrank.plans.choice import noise_choices
 from privrank.privacy.accounting import (
     gaussian_scale,
     integer_scale,
@@ -368,25 +369,27 @@ def plan_orders(
             "rankings must show every two items together in some set for votes on all pairs. Use "
             "method='borda', whose scores are computed from win rates."
         )
-    parts = {name: plan_parts(design, NoiseRequest({name: epsilon}))[name] for name in (PAIRS, NET)}
-    excesses = {name: _excess_of_orders(part, name, design) for name, part in parts.items()}
-    most = max(excesses[NET] + TIE, (1 + TIE_SHARE) * excesses[NET])
-    if wanted or (method == "auto" and paired and excesses[PAIRS] <= most):
-        del parts[NET]
-        rule: Rule = "EB-Kemeny" if method == "auto" else "Kemeny"
-    else:
-        del parts[PAIRS]
-        rule = "Borda"
-    return plan_of(rule, epsilon, delta, parts, {}, 0.5 * epsilon**2)
+    # net wins have the least noise of those that protect them; votes on pairs choose theirs
+    quietest = noise_choices(design.sensitivity, epsilon, delta)[0].name
+    parts = {
+        name: plan_parts(design, NoiseRequest({name: epsilon}, delta, quietest))[name]
+        for name in (PAIRS, NET)
+    }
+    votes, nets = (_excess_of_orders(part, name, design) for name, part in parts.items())
+    ahead = paired and votes <= max(nets + TIE, (1 + TIE_SHARE) * nets)
+    main = PAIRS if wanted or (method == "auto" and ahead) else NET
+    kemeny = "EB-Kemeny" if method == "auto" else "Kemeny"
+    rule = kemeny if main == PAIRS else "Borda"
+    return plan_of(rule, epsilon, delta, {main: parts[main]}, {}, 0.5 * epsilon**2)
 
 
 def _excess_of_orders(part: PartPlan, name: str, design: Design) -> float:
     """Return the predicted excess of votes on pairs, or of net wins, of orders of offered sets."""
     assert part.noise is not None
     _, weights = vote_weights(design, name == PAIRS)
-    mixed = part.step**2 * noise_of_differences(weights, name == PAIRS)
+    _, mixed = noise_of_scores(weights, name == PAIRS, part.noise)
     mean = float(mixed[np.triu_indices(len(mixed), 1)].mean())
-    return 0.34 * math.sqrt(part.noise.variance * mean) / len(mixed)
+    return 0.34 * part.step * math.sqrt(part.noise.variance * mean) / len(mixed)
 
 
 def plan_of(

@@ -166,9 +166,8 @@ def noise_name(part: ReleasedPart, details: bool) -> str:
     Details give the exact name of the distribution.
     """
     name = distribution_name(part.distribution)
-    if not details:
-        name = "K-norm" if name in ("permutohedron", "cube") else name.removeprefix("discrete ")
-    return f"{name} noise"
+    short = "K-norm" if name in ("permutohedron", "cube") else name.removeprefix("discrete ")
+    return f"{name if details else short} noise"
 
 
 def unit_of(release: Release) -> str:

@@ -80,7 +80,7 @@ from privrank.bradley_terry.predictor import ridge_product
 from privrank.bradley_terry.scoretests import ScoreTests, TestPoint
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.nulls import public_generator
-from privrank.hypotheses.tails import BordaDistribution, simulated
+from privrank.hypotheses.tails import BodyDistribution, BordaDistribution, simulated
 from privrank.privacy.knorm import PermutohedronNoise
 from privrank.release.names import WORTHS
 from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
@@ -632,9 +632,13 @@ def fraction_source(stated: NoisyVotes) -> Source:
     """Return the source for fractions that rank the first item before the second."""
     assert stated.fractions is not None
     upper = np.triu_indices(len(stated.fractions), 1)
-    units = np.broadcast_to(stated.units, stated.fractions.shape)
-    noise = stated.fraction_errors("sample") ** 2
-    return _means(stated.fractions[upper], 1.0, units[upper], noise[upper], _draws(stated.noise, 1))
+    return _means(
+        stated.fractions[upper],
+        1.0,
+        np.broadcast_to(stated.units, stated.fractions.shape)[upper],
+        stated.fraction_errors("sample")[upper] ** 2,
+        _draws(stated.noise, 1),
+    )
 
 
 def score_source(stated: NoisyVotes) -> Source:
@@ -660,6 +664,6 @@ def _draws(noise: BordaDistribution, summed: int) -> FloatArray:
 
     The scale of the noise does not matter for the kurtosis.
     """
-    size = (_DRAWS, noise.items if isinstance(noise, PermutohedronNoise) else summed)
+    size = (_DRAWS, noise.items if isinstance(noise, BodyDistribution) else summed)
     drawn = simulated(noise, size, public_generator("pooled votes", summed)).astype(np.float64)
     return readonly_copy(drawn[:, :summed].sum(axis=1, keepdims=True), np.float64)
