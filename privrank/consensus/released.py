@@ -6,13 +6,23 @@ wins by item were released instead of votes on pairs, a Borda score is m - 1 tim
 the item over all N_ij. Both estimate the mean number of items behind if the sets were assigned at
 random or show all pairs equally often.
 
-*Sampling errors.* Let r_ij be the number of tasks in which a unit was shown both items. Its vote
-lies in [0, r_ij], so its variance is at most r_ij^2 p (1 - p) if its mean is r_ij p (Bhatia and
-Davis). The fraction therefore varies at most like that of N_ij^2 / sum r_ij^2 independent orders.
-With weights w_ij of the votes, a score gets from the unit a number within a range of width
-b_i = sum_j w_ij r_ij, and the difference of two scores one within b_i + b_k. So its variance is at
-most the sum over units of (b_i + b_k)^2 / 4, whatever the dependence of the answers of a unit is. A
-unit that always places i first and k last, or the reverse, attains it.
+*Sampling errors.* Let r_ij be the number of tasks in which a unit was shown both items. With
+weights w_ij of the votes, a score gets from the unit a number between 0 and b_i = sum_j w_ij r_ij.
+The b_i of all units add up to B = m - 1, the largest score. A number in [0, b] with mean b q has
+variance at most b^2 q (1 - q) = (b^2 - (b - 2 b q)^2) / 4 (Bhatia and Davis). The means add up to
+the score s. So the sum of (b - 2 b q)^2 over the n units that contribute is at least
+(B - 2 s)^2 / n (Cauchy and Schwarz), and the variance of the score is at most
+s (B - s) / n + (sum b_i^2 - B^2 / n) / 4. The second term is 0 if all of them contribute equally.
+For the fraction of a pair b = r_ij / N_ij and B = 1.
+
+The difference of two scores gets a number within a range of width b_i + b_k. So its variance is at
+most the sum over units of (b_i + b_k)^2 / 4. A unit that always places i first and k last, or the
+reverse, attains it. All bounds hold whatever the dependence of the answers of a unit is.
+
+*Noise.* Scores are weighted sums of votes, whose noise is independent. For unequal weights its
+tails are heavier than for equal ones. They are taken from a design with equal weights and fewer
+items, in which the largest terms have at least the same share: the sum of the fourth powers of the
+weights divided by the squared sum of their squares, for scores and for differences.
 """
 
 from __future__ import annotations
@@ -64,6 +74,7 @@ def statements_of(release: Release) -> Statements | None:
         score_units=n,
         scores=scores,
         fractions=fractions,
+        alike=len(scores),
     )
 
 
@@ -138,7 +149,7 @@ def _set_votes(release: Release) -> NoisyVotes | None:
     assert isinstance(noise, DiscreteLaplace | CubeNoise | BodyDistribution)
     counts, weights = vote_weights(design, by_pair)
     m = len(counts)
-    tasks, squares, moments = np.zeros((3, m, m))
+    tasks, squares, moments, seen = np.zeros((4, m, m))
     for version, units in zip(design.offered.versions, design.offered.units, strict=True):
         shown = np.zeros((m, m))
         for k in version:
@@ -146,6 +157,7 @@ def _set_votes(release: Release) -> NoisyVotes | None:
         width = (weights * shown).sum(axis=1)
         tasks += units * shown
         squares += units * shown**2
+        seen += units * (shown > 0)
         moments += units * np.outer(width, width)
     values = part.values * part.step
     if by_pair:
@@ -159,12 +171,32 @@ def _set_votes(release: Release) -> NoisyVotes | None:
     return NoisyVotes(
         noise=noise,
         scale=part.step / tasks if by_pair else part.step * single[:, None],
-        units=tasks**2 / np.maximum(squares, 1.0),
+        units=seen,
         score_scale=part.step * single,
-        score_units=(m - 1.0) ** 2 / own,
+        score_units=np.diag(seen),
         scores=scores,
         fractions=fractions,
+        alike=_items_alike(weights, mixed) if by_pair else m,
         differences=(part.step**2 * mixed, 0.25 * (own[:, None] + own + 2.0 * moments)),
+        unequal=0.25 * np.maximum(squares / tasks**2 - 1.0 / seen, 0.0) if by_pair else 0.0,
+        score_unequal=0.25 * np.maximum(own - (m - 1.0) ** 2 / np.diag(seen), 0.0),
+    )
+
+
+def _items_alike(weights: FloatArray, mixed: FloatArray) -> int:
+    """Return the number of items with equal weights of votes that have at least as heavy tails.
+
+    With m items a score is the sum of m - 1 votes, and in a difference of two scores 2 (m - 2)
+    votes have weight 1 and one has weight 2.
+    """
+    fourth = (weights**4).sum(axis=1)
+    single = (fourth / (weights**2).sum(axis=1) ** 2).max()
+    apart = (fourth[:, None] + fourth + 14.0 * weights**4) / mixed**2
+    difference = apart[np.triu_indices(len(weights), 1)].max()
+    return next(
+        k
+        for k in range(len(weights), 1, -1)
+        if single * (k - 1) < 1.0 + 1e-9 and difference * (2 * k) ** 2 < (2 * k + 12) * (1.0 + 1e-9)
     )
 
 

@@ -61,11 +61,11 @@ class NoisyVotes:
     scale : float or ndarray, shape (m, m)
         Size of a lattice step in the fraction of each pair, or in a mean rank.
     units : int or ndarray, shape (m, m)
-        Number of independent rankings that determine a fraction at least as precisely.
+        Number of units that contribute to a fraction.
     score_scale : float or ndarray, shape (m,)
         Standard deviation of a score for noise of variance 1.
     score_units : int or ndarray, shape (m,)
-        Number of independent complete rankings that determine a score at least as precisely.
+        Number of units that contribute to a score.
     scores : ndarray, shape (m,)
         Borda scores.
     fractions : ndarray, shape (m, m), or None
@@ -73,6 +73,12 @@ class NoisyVotes:
     differences : tuple of two ndarrays, shape (m, m), or None
         Variances of the differences of two scores: for noise of variance 1, and the largest one of
         their sampling errors. None if units rank all items.
+    unequal, score_unequal : float or ndarray, shapes (m, m) and (m,)
+        Sampling variance that is added to a fraction, or to a score, because units contribute
+        unequally.
+    alike : int
+        Number of items of a design with equal weights whose noise in scores and their differences
+        has tails that are at least as heavy.
     """
 
     noise: BordaDistribution
@@ -82,7 +88,10 @@ class NoisyVotes:
     score_units: FloatArray | int
     scores: FloatArray
     fractions: FloatArray | None
+    alike: int
     differences: tuple[FloatArray, FloatArray] | None = None
+    unequal: FloatArray | float = 0.0
+    score_unequal: FloatArray | float = 0.0
 
     @property
     def noise_sd(self) -> float:
@@ -94,7 +103,7 @@ class NoisyVotes:
     def fraction_errors(self, target: Target) -> FloatArray:
         """Return the standard errors of the fractions."""
         inside = np.clip(np.asarray(self.fractions, dtype=np.float64), 0.0, 1.0)
-        sampling = inside * (1.0 - inside) / self.units * (target == "population")
+        sampling = (inside * (1.0 - inside) / self.units + self.unequal) * (target == "population")
         return np.asarray(np.sqrt(self.noise.variance * np.square(self.scale) + sampling))
 
     def fraction_bounds(
@@ -105,24 +114,35 @@ class NoisyVotes:
         fractions = np.asarray(self.fractions, dtype=np.float64)
         pairs = math.comb(len(self.scores), 2) if together else 1
         return fraction_interval(
-            fractions, self.noise, self.scale, self.units, alpha, target, coordinates=pairs
+            fractions,
+            self.noise,
+            self.scale,
+            self.units,
+            alpha,
+            target,
+            coordinates=pairs,
+            unequal=self.unequal,
         )
 
     def score_errors(self, target: Target) -> FloatArray:
         """Return upper bounds of the standard errors of the scores."""
         largest = len(self.scores) - 1.0
         centre = np.clip(self.scores, 0.0, largest)
-        sampling = centre * (largest - centre) / self.score_units * (target == "population")
+        sampling = centre * (largest - centre) / self.score_units + self.score_unequal
+        sampling = sampling * (target == "population")
         return np.asarray(np.sqrt(self.noise.variance * np.square(self.score_scale) + sampling))
 
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of the scores."""
-        m = len(self.scores)
-        half = score_half_width(self.noise, m, alpha, self.fractions is not None)
-        # the half width is that of a sum of m - 1 numbers, if these are the votes on pairs
-        summed = 1 if self.fractions is None else m - 1
-        noise = half / math.sqrt(summed) * np.asarray(self.score_scale)
-        return score_interval(self.scores, noise, m - 1.0, self.score_units, alpha, target)
+        by_pair = self.fractions is not None
+        items = self.alike if by_pair else len(self.scores)
+        half = score_half_width(self.noise, items, alpha, by_pair)
+        # the half width is that of a sum of several numbers, if these are the votes on pairs
+        noise = half / math.sqrt(items - 1 if by_pair else 1) * np.asarray(self.score_scale)
+        if target == "population":
+            noise = np.hypot(noise, float(ndtri(0.5 * alpha)) * np.sqrt(self.score_unequal))
+        largest = len(self.scores) - 1.0
+        return score_interval(self.scores, noise, largest, self.score_units, alpha, target)
 
     def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
         """Return the smallest significant score differences if `left` orders may be wrong.
@@ -133,8 +153,9 @@ class NoisyVotes:
         difference of two scores is significant if it exceeds z of its standard deviations. Their
         sampling part is the largest possible one. z is such that noise plus normal sampling errors
         exceed it with probability at most 2 alpha / left for every pair (Bonferroni). For votes on
-        pairs this is evaluated at the largest share of noise in the variance, where the tails are
-        heaviest. For the sample, a normal error of half a step accounts for the steps of the noise.
+        pairs this is evaluated at the largest share of noise in the variance and for `alike` items,
+        where the tails are heaviest. For the sample, a normal error of half a step accounts for the
+        steps of the noise.
         """
         m = len(self.scores)
         by_pair = self.fractions is not None
@@ -158,13 +179,18 @@ class NoisyVotes:
             return total
         pairs = np.triu_indices(m, 1)
         share = (noise / total)[pairs].max()
-        step = math.sqrt(share / max(2.0 * m * self.noise.variance, 1e-300))
+        step = math.sqrt(share / max(2.0 * self.alike * self.noise.variance, 1e-300))
         error, deviation = (np.sqrt(part[pairs]) for part in (total - noise, total))
 
         def uncertain(z: float) -> bool:
             if isinstance(self.noise, CubeNoise) or by_pair or share == 0:
                 tails = difference_tail(
-                    self.noise, step, m, True, np.array([z]), np.array([math.sqrt(1.0 - share)])
+                    self.noise,
+                    step,
+                    self.alike,
+                    True,
+                    np.array([z]),
+                    np.array([math.sqrt(1.0 - share)]),
                 )
             else:
                 tails = noisy_tail(
@@ -379,11 +405,13 @@ def fraction_interval(
     alpha: float,
     target: Target,
     coordinates: int = 1,
+    unequal: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals for the fractions of rankings that place one item before another.
 
     Arguments are noisy fractions of `units`, the distribution of the noise in the counts and the
-    size of its step in fractions. Steps and units may differ between fractions. `coordinates` is 1
+    size of its step in fractions. Steps and units may differ between fractions, and `unequal` is
+    added to their sampling variance. `coordinates` is 1
     for pointwise intervals, and the number of pairs for simultaneous intervals.
 
     Notes
@@ -413,10 +441,10 @@ def fraction_interval(
     spread = z**2 / units
     # choose q such that q^2 + z^2 / (4 n) is the squared joint quantile at p = 1/2
     if isinstance(distribution, CubeNoise):
-        blur = float(np.max(0.5 / np.sqrt(units) / step))
+        blur = float(np.max(np.sqrt(0.25 / np.asarray(units) + unequal) / step))
         both = cube_half_width(distribution, alpha, coordinates, blur)
         noise = step * math.sqrt(max(both**2 - (z * blur) ** 2, 0.0))
-    return within(np.clip(fractions, 0.0, 1.0), noise**2, spread)
+    return within(np.clip(fractions, 0.0, 1.0), noise**2 + z**2 * unequal, spread)
 
 
 def within(

@@ -130,12 +130,22 @@ def verify(
         # with reports, every answer that is not a win is a tie
         shown = names.TIES in values or (source == "respondents" and names.WINS in values)
         _require(
-            shown or isinstance(survey, Sample) or not survey.davidson,
-            "A release must have a number of ties where these have a parameter.",
+            (shown or isinstance(survey, Sample) or not survey.davidson)
+            and (names.ANSWERED in values) == (isinstance(survey, Design) and survey.silent),
+            "A release must have the number of ties or of answered tasks that its model needs.",
         )
+        answer = getattr(getattr(survey, "offered", None), "answer", "")
+        kemeny = plan.method in ("Kemeny", "EB-Kemeny")
         _require(
-            (names.ANSWERED in values) == (isinstance(survey, Design) and survey.silent),
-            "A release must have a number of answered tasks where these are part of the answers.",
+            source == "respondents"
+            or isinstance(survey, Sample)
+            or not {names.PAIRS, names.ORDER} & values.keys()
+            or (
+                answer == "order"
+                and kemeny == (names.PAIRS in values)
+                and (kemeny or plan.method == "Borda")
+            ),
+            "A release must have votes of orders, and the rule of their consensus.",
         )
         for name in values:
             _check_numbers(plan.parts[name], source)
@@ -147,16 +157,13 @@ def verify(
         if source == "respondents" and names.ORDER in values:
             _check_reports(plan, survey, values)
         _require(
-            sorted(tie_break) == list(range(len(survey.items))),
-            "A release must have an order of all items.",
-        )
-        _require(
-            all(
+            sorted(tie_break) == list(range(len(survey.items)))
+            and all(
                 _finite(number) and number >= 0
                 for number in findings.values()
                 if not math.isnan(number)
             ),
-            "A release must have numbers found in it.",
+            "A release must have an order of all items, and numbers found in it.",
         )
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
         fault = error if isinstance(error, _Unfit) else "A release must have the right numbers."
@@ -217,38 +224,25 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
     )
     if isinstance(survey, Sample):
         known = survey.sizes
-        _require(all(size >= 0 for size in known), "A release must have sizes of groups.")
-        _require(
-            len(known) in (0, len(survey.groups)),
-            "A release must have sizes of all groups or of none.",
-        )
-        _require(
-            not survey.paired or len(survey.groups) == 2,
-            "A release must have two groups where they are paired.",
-        )
         total = {survey.nobs} == set(known) if survey.paired else sum(known) == survey.nobs
         _require(
-            not known or total, "A release must have groups that add up to the number of units."
+            len(known) in (0, len(survey.groups))
+            and all(size >= 0 for size in known)
+            and (total or not known)
+            and (len(survey.groups) == 2 or not survey.paired),
+            "A release must have groups that add up to the number of units, two where paired.",
         )
         return
     patterns = 1
     if (facts := survey.covariates) is not None:
-        _require(
-            all(low < high for _, low, high in facts.bounds),
-            "A release must have bounds of numbers.",
-        )
         ends = [0, *(stop for _, _, stop in facts.terms)]
         _require(
-            ends[:-1] == [start for _, start, _ in facts.terms] and ends[-1] == len(facts.columns),
-            "A release must have terms of its columns.",
-        )
-        _require(
-            facts.weights.shape == (facts.rows, len(facts.columns)),
-            "A release must have weights of its columns.",
-        )
-        _require(
-            facts.item_matrix.shape == (len(survey.items), len(facts.item_columns)),
-            "A release must have covariates of all items.",
+            ends[:-1] == [start for _, start, _ in facts.terms]
+            and ends[-1] == len(facts.columns)
+            and facts.weights.shape == (facts.rows, len(facts.columns))
+            and facts.item_matrix.shape == (len(survey.items), len(facts.item_columns))
+            and all(low < high for _, low, high in facts.bounds),
+            "A release must have terms, weights and bounds of its covariates.",
         )
         _require(
             ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
@@ -268,10 +262,9 @@ def _check_guarantee(plan: Plan, source: str) -> None:
         check_epsilon(plan.epsilon) and check_delta(plan.delta) >= 0,
         "A release must have a guarantee.",
     )
-    _require(_is_of(source, NoiseSource), "A release must have a known source of noise.")
     _require(
-        (source == "none") == math.isinf(plan.epsilon),
-        "A release must have noise where epsilon is finite.",
+        _is_of(source, NoiseSource) and (source == "none") == math.isinf(plan.epsilon),
+        "A release must have a known source of noise, and noise where epsilon is finite.",
     )
     _require(
         isinstance(plan.mechanism, str) and isinstance(plan.method, str),
@@ -279,10 +272,9 @@ def _check_guarantee(plan: Plan, source: str) -> None:
     )
     for name, value in plan.settings.items():
         _require(
-            isinstance(value, str | bool) or is_number(value),
+            (isinstance(value, str | bool) or is_number(value)) and value == value,
             "A release must have settings that are plain.",
         )
-        _require(value == value, "A release must have settings that are numbers.")
         share = name in ("score share", "threshold level", "level")
         _require(
             not share or (_finite(value) and 0 < float(value) < 1),
@@ -300,7 +292,7 @@ def _check_guarantee(plan: Plan, source: str) -> None:
         names.DETAILS if name.startswith(names.DETAILS) else name: p
         for name, p in plan.parts.items()
     }
-    if names.ORDER in spent and not {names.PAIRS, names.TOTALS} & spent.keys():
+    if names.ORDER in spent and not {names.PAIRS, names.TOTALS, names.NET} & spent.keys():
         spent = {names.ORDER: spent[names.ORDER]}
     total = math.fsum(part.epsilon for part in spent.values())
     if "score share" in plan.settings:
@@ -319,12 +311,12 @@ def _check_guarantee(plan: Plan, source: str) -> None:
 def _check_numbers(part: PartPlan, source: str) -> None:
     """Check the sensitivity, step and epsilon of a part."""
     _require(
-        _whole(part.sensitivity, 0) and part.step > 0 and _finite(part.step),
-        "A release must have a lattice.",
-    )
-    _require(
-        is_number(part.epsilon) and part.epsilon >= 0,
-        "A release must have an epsilon of every part.",
+        _whole(part.sensitivity, 0)
+        and part.step > 0
+        and _finite(part.step)
+        and is_number(part.epsilon)
+        and part.epsilon >= 0,
+        "A release must have a lattice and an epsilon of every part.",
     )
     _require(
         source != "respondents" or (part.epsilon == 0 and part.sensitivity == 0),
@@ -402,10 +394,9 @@ def _check_part(
     m = len(survey.items)
     if (noise := part.noise) is None:
         _require(
-            part.epsilon == 0 or name == names.ORDER,
-            "A release must have noise in every part that spends.",
+            part.sensitivity == 0 and (part.epsilon == 0 or name == names.ORDER),
+            "A release must have noise in every part that spends, and only there a sensitivity.",
         )
-        _require(part.sensitivity == 0, "A release must have a sensitivity where there is noise.")
         if "rate" in plan.settings:
             # the score of an order has the sensitivity pairs times steps, which enters twice: in
             # the probability and in the normalising constant
@@ -527,12 +518,9 @@ def _check_values(
         if source in ("none", "respondents") and survey.pairs:
             sizes[names.WINS] = 2 * len(survey.pairs.first)  # of the pairs that were met
     _require(
-        values.size == sizes.get(name, values.size) > 0,
-        "A release must have as many values as its parts have.",
-    )
-    _require(
-        getattr(part.noise, "dimension", values.size) == values.size,
-        "A release must have noise of as many values.",
+        values.size == sizes.get(name, values.size) > 0
+        and getattr(part.noise, "dimension", values.size) == values.size,
+        "A release must have as many values as its parts and their noise have.",
     )
     if name == names.ORDER:
         _require(
@@ -562,33 +550,20 @@ def _check_reports(plan: Plan, survey: Design | Sample, values: Mapping[str, Int
         about = values[names.CONCERNED]
         _require(
             [values[k].size for k in (names.SCORES, names.COVARIANCE, names.CONCERNED)]
-            == [m, m * m, m * m],
-            "A release must have scores of all items with their covariance.",
+            == [m, m * m, m * m]
+            and (values[names.COVARIANCE][:: m + 1] >= 0).all()
+            and ((about >= 0) & (about <= survey.nobs)).all(),
+            "A release must have scores of all items with their covariance and numbers of reports.",
         )
-        _require(
-            (values[names.COVARIANCE][:: m + 1] >= 0).all(),
-            "A release must have variances that are not negative.",
-        )
-        _require(
-            ((about >= 0) & (about <= survey.nobs)).all(),
-            "A release must have reports about items, of all reports.",
-        )
+    gain, square = (plan.settings[name] for name in ("gain", "square"))
     _require(
-        _finite(plan.settings["gain"]) and plan.number("gain") > 0, "A release must have a gain."
-    )
-    square = plan.settings["square"]
-    _require(
-        _finite(square) and 0 < float(square) <= 1,
-        "A release must have votes of a mean square up to 1.",
+        _finite(gain) and float(gain) > 0 and _finite(square) and 0 < float(square) <= 1,
+        "A release must have a gain, and votes of a mean square up to 1.",
     )
     if names.PAIRS in values:
         counts = values[names.PAIR_COUNTS]
         net = values[names.PAIRS] * plan.parts[names.PAIRS].step
         _require(
-            counts.size == net.size and (counts >= 0).all(),
-            "A release must have numbers of reports by pair.",
-        )
-        _require(
-            (np.abs(net) <= counts * (1.0 + ROOM)).all(),
-            "A release must have no more votes than reports.",
+            counts.size == net.size and (np.abs(net) <= counts * (1.0 + ROOM)).all(),
+            "A release must have numbers of reports by pair, and no more votes than reports.",
         )

@@ -605,6 +605,7 @@ def _means(
     largest: float,
     units: FloatArray | float,
     noise: FloatArray | float,
+    unequal: FloatArray | float,
     draws: FloatArray | None,
 ) -> Source:
     """Return the source for means of values between 0 and `largest`.
@@ -622,7 +623,8 @@ def _means(
     def at(point: FloatArray) -> tuple[FloatArray, ...]:
         centre = np.clip(point[:, 0], 0.0, largest)
         centre = centre + 2.0 * (largest - 2.0 * centre) / (units + 4.0)
-        sampling = np.broadcast_to(centre * (largest - centre) / units, len(values)).reshape(shape)
+        sampling = centre * (largest - centre) / units + unequal
+        sampling = np.broadcast_to(sampling, len(values)).reshape(shape)
         return values[:, None] - point, np.ones(shape), sampling, sampling, noises
 
     return Source(at, np.full(len(values), np.inf), draws)
@@ -637,6 +639,7 @@ def fraction_source(stated: NoisyVotes) -> Source:
         1.0,
         np.broadcast_to(stated.units, stated.fractions.shape)[upper],
         stated.fraction_errors("sample")[upper] ** 2,
+        np.broadcast_to(stated.unequal, stated.fractions.shape)[upper],
         _draws(stated.noise, 1),
     )
 
@@ -654,6 +657,7 @@ def score_source(stated: NoisyVotes) -> Source:
         m - 1.0,
         stated.score_units,
         stated.score_errors("sample") ** 2,
+        stated.score_unequal,
         _draws(noise, summed),
     )
 

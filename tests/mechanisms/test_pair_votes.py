@@ -1,11 +1,13 @@
 """Votes on pairs by orders of offered sets: sensitivity, statistic, and what follows from it."""
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from mutating import with_check
 
 import privrank as pr
 from privrank.consensus.released import statements_of
@@ -278,3 +280,82 @@ def test_cube_noise_has_intervals_of_pairs():
     table = result.pairwise()
     inner = (table["all_lower"] <= table["lower"]) & (table["lower"] < table["fraction"])
     assert (inner & (table["fraction"] < table["upper"]) & (table["upper"] < 1.0)).all()
+
+
+@pytest.mark.parametrize("options", [{"method": "borda"}, {"releases": "pairs"}, {}])
+@pytest.mark.parametrize("epsilon", [0.7, np.inf])
+def test_archives_of_every_release_are_read(options, epsilon):
+    frame = survey(30, TRIPLES[:6], at_random(np.random.default_rng(10)))
+    model = pr.PrivateRankAggregation(frame, respondent="id", max_rows=6)
+    fit = model.fit(epsilon, rng=np.random.default_rng(1), **options)
+    again = pr.from_json(fit.to_json())
+    assert again.summary().as_text() == fit.summary().as_text()
+
+
+@pytest.mark.parametrize("method", ["Borda", "local search", "Copeland"])
+def test_an_archive_with_another_rule_is_refused(method):
+    frame = survey(30, TRIPLES[:6], at_random(np.random.default_rng(10)))
+    model = pr.PrivateRankAggregation(frame, respondent="id", max_rows=6)
+    fit = model.fit(1.0, releases="pairs", rng=np.random.default_rng(1))
+    record = json.loads(fit.to_json())
+    record["release"]["method"] = method
+    with pytest.raises(ValueError, match="the rule of their consensus"):
+        pr.from_json(with_check(record))
+
+
+def test_errors_allow_for_units_that_contribute_unequally():
+    """One pair is shown 20 times and answered by a coin, the others 600 times, in one order."""
+    rows = [
+        [a, b, *((a, b) if (a, b) != ("tea", "milk") or k % 2 else (b, a))]
+        for a, b in itertools.combinations(ITEMS, 2)
+        for k in range(20 if (a, b) == ("tea", "milk") else 600)
+    ]
+    frame = pr.as_choices(
+        pd.DataFrame(rows, columns=list("stpq")),
+        offered=["s", "t"],
+        places=["p", "q"],
+        items=ITEMS,
+    )
+    model = pr.PrivateRankAggregation(frame, respondent=None)
+    borda = model.fit(np.inf, method="kemeny").borda()
+    true = math.sqrt(0.25 / 20)
+    assert true <= borda.loc["tea", "std_err"] < 1.02 * true
+    # without noise the sample has no error
+    sample = model.fit(np.inf, method="kemeny", target="sample").borda()
+    assert (sample["std_err"] == 0).all()
+
+
+def test_tails_of_unequal_weights_are_those_of_fewer_items():
+    """Pairs (0, 1), (2, 3), ... are shown 10 times, all others 2,000 times."""
+    items = [f"i{k}" for k in range(8)]
+    rows = [
+        [a, b, a, b]
+        for (i, a), (j, b) in itertools.combinations(enumerate(items), 2)
+        for _ in range(10 if i // 2 == j // 2 else 2000)
+    ]
+    frame = pr.as_choices(
+        pd.DataFrame(rows, columns=list("stpq")),
+        offered=["s", "t"],
+        places=["p", "q"],
+        items=items,
+    )
+    model = pr.PrivateRankAggregation(frame, respondent=None)
+    fit = model.fit(1.0, method="kemeny", target="sample", rng=np.random.default_rng(1))
+    exact = model.fit(np.inf, method="kemeny").borda()["score"]
+    stated = statements_of(fit.release)
+    assert stated.alike == 2
+    # noise in a score is nearly that of one vote, a Laplace variable of scale 1 / 10
+    rng = np.random.default_rng(2)
+    noise = stated.noise.simulate(40_000, rng) * stated.scale[0, 1]
+    for alpha in (0.05, 0.01, 0.001):
+        low, high = stated.score_bounds(alpha, "sample")
+        half = 0.5 * (high - low)[[items.index(name) for name in exact.index]].max()
+        assert np.mean(np.abs(noise) > half) < alpha + 3 * math.sqrt(alpha / 40_000)
+
+
+def test_equal_weights_have_the_tails_of_all_items():
+    frame = survey(6, TRIPLES, at_random(np.random.default_rng(11)))
+    model = pr.PrivateRankAggregation(frame, respondent="id", max_rows=10)
+    stated = statements_of(model.fit(1.0, releases="pairs", rng=np.random.default_rng(1)).release)
+    assert stated.alike == 5
+    assert np.abs(stated.unequal).max() < 1e-12 and np.abs(stated.score_unequal).max() < 1e-12
