@@ -36,6 +36,10 @@ class Consensus(Cell):
     def within(self) -> int:
         return SHAPES[self.plan][3]
 
+    def people(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the worths of all respondents; versions do not depend on the camp."""
+        return rng.permutation(super().people(rng))
+
 
 @cache
 def truth(cell: Consensus) -> np.ndarray:
@@ -90,9 +94,7 @@ def run(rng: np.random.Generator, cell: Consensus) -> dict[str, object]:
     plans = sets_of(cell.plan)
     n = cell.respondents
     sets = plans[np.arange(n) % len(plans)]
-    # who belongs to which camp does not depend on the sets
-    people = population(cell, n, rng)[rng.permutation(n)]
-    answers = answered(people, sets, "order", rng)
+    answers = answered(cell.people(rng), sets, "order", rng)
     frame = frame_of(cell, sets, answers)
     asked = {"respondent": "id", "max_rows": sets.shape[1]}
     ahead = truth(cell)

@@ -73,6 +73,10 @@ class Cell:
     def items(self) -> int:
         return SHAPES[self.plan][-1]
 
+    def people(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the worths of all respondents, in the order of their versions."""
+        return population(self, self.respondents, rng)
+
 
 @cache
 def sets_of(plan: str) -> np.ndarray:
@@ -261,7 +265,7 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, object]:
     plans = sets_of(cell.plan)
     n = cell.respondents
     sets = plans[np.arange(n) % len(plans)]
-    answers = answered(population(cell, n, rng), sets, cell.answer, rng)
+    answers = answered(cell.people(rng), sets, cell.answer, rng)
     unanswered = silent(cell, rng) if cell.silence else None
     frame = frame_of(cell, sets, answers, unanswered)
     options = {"respondent": "id", "max_rows": sets.shape[1], "design": "public"}
