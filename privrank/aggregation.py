@@ -112,9 +112,9 @@ class PrivateRankAggregation:
     **Orders of offered sets.** It is public which items were offered to whom. The first candidate
     is then the numbers of orders that place one item before another, by pair, if every two items
     were offered together. The second is net wins by item, whose order is by win rate. Statements
-    are in :mod:`privrank.consensus.released`. They are valid whatever the dependence
-    of the orders of a respondent is, and wide if a respondent orders many sets; rank sets of
-    :class:`privrank.PrivateBTL` are then shorter.
+    are in :mod:`privrank.consensus.released`. They are valid whatever the dependence of the orders
+    of a respondent is, and wide if a respondent orders many sets. :class:`privrank.PrivateBTL`
+    measures the dependence instead.
 
     References
     ----------
