@@ -28,6 +28,11 @@ def shares(column):
     return column.astype(str).str.partition("/")[0].pipe(pd.to_numeric, errors="coerce")
 
 
+def both(column):
+    """The two numbers of each cell, one below the other."""
+    return column.astype(str).str.split("/").explode().astype(float)
+
+
 def largest_size(table, test):
     """The largest share of rejections of a test without a difference, at any epsilon."""
     without = table[table["difference"] == "none"][test]
@@ -82,6 +87,12 @@ WORST = {
     "item_scatter": [lambda t: t["coverage of x"].min(), lambda t: t["z found"].max()],
     "ranking_worths": [lambda t: safe(t)["average"].min()],
     "sets": [lambda t: nearest(t)["worst"], lambda t: nearest(t)["floor"]],
+    "first_choices": [lambda t: t["worst"].min()],
+    "set_orders": [
+        lambda t: t["worst pair"].min(),
+        lambda t: both(t["worst score"]).min(),
+        lambda t: both(t["rank sets"]).min(),
+    ],
     "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
     "davidson": [
         lambda t: t["contrasts"].min(),
