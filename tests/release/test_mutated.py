@@ -270,13 +270,18 @@ def test_each_field_is_refused_or_true(name):
         ),
         ("voters", "release/parts/statistic under H0/step", 0.5, "its release and settings"),
         ("reports", "release/design/nobs", -5, "whole numbers of units"),
-        ("reports", "release/design/nobs", 5, "covariance and numbers of reports"),
+        ("reports", "release/design/nobs", 5, "numbers of reports"),
         ("reports", "release/settings/square", -1.0, "a mean square up to 1"),
         ("reports", "release/settings/square", "inf", "a mean square up to 1"),
         ("reports", "release/parts/pair_counts/values", [-1, 9, 9], "numbers of reports by pair"),
         ("reports", "release/parts/pairs/values", [999, 9, 9], "no more votes than reports"),
-        ("reports", "release/parts/reports about items/values", [-1] * 9, "covariance and numbers of reports"),
-        ("reports", "release/parts/covariance of Borda scores/values", [-1] * 9, "covariance and numbers of reports"),
+        ("reports", "release/parts/reports about items/values", [-1] * 9, "numbers of reports"),
+        (
+            "reports",
+            "release/parts/covariance of Borda scores/values",
+            [-1] * 9,
+            "numbers of reports",
+        ),
     ],
 )
 @pytest.mark.filterwarnings(
