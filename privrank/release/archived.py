@@ -520,7 +520,7 @@ def _check_values(
     _require(
         values.size == sizes.get(name, values.size) > 0
         and getattr(part.noise, "dimension", values.size) == values.size,
-        "A release must have as many values as its parts and their noise have.",
+        "A release must have as many values as its parts have, and noise of as many.",
     )
     if name == names.ORDER:
         _require(
