@@ -149,7 +149,7 @@ def _set_votes(release: Release) -> NoisyVotes | None:
     assert isinstance(noise, DiscreteLaplace | CubeNoise | BodyDistribution)
     counts, weights = vote_weights(design, by_pair)
     m = len(counts)
-    tasks, squares, moments, seen = np.zeros((4, m, m))
+    tasks, squares, moments, seen = (np.zeros((m, m)) for _ in range(4))
     for version, units in zip(design.offered.versions, design.offered.units, strict=True):
         shown = np.zeros((m, m))
         for k in version:
@@ -173,7 +173,7 @@ def _set_votes(release: Release) -> NoisyVotes | None:
         scale=part.step / tasks if by_pair else part.step * single[:, None],
         units=seen,
         score_scale=part.step * single,
-        score_units=np.diag(seen),
+        score_units=np.diag(seen).copy(),
         scores=scores,
         fractions=fractions,
         alike=_items_alike(weights, mixed) if by_pair else m,
