@@ -357,8 +357,8 @@ class PrivateRankAggregation:
         check_release(release)
         checks.check_choice("target", target, Target)
         # pairwise fractions and scores for any method; every release of this class has an order
-        release = with_order(release)
         stated = statements_of(release)
+        release = with_order(release, stated)
         if ORDER not in release.parts:
             raise ValueError(
                 f"release must contain an order and be from PrivateRankAggregation, but it is of "

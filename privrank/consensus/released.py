@@ -78,23 +78,23 @@ def statements_of(release: Release) -> Statements | None:
     )
 
 
-def with_order(release: Release) -> Release:
+def with_order(release: Release, stated: Statements | None) -> Release:
     """Return a release of orders of offered sets with the consensus in it.
 
-    The order is a function of the released numbers. Any other release is returned as it is.
+    The order is a function of `stated`, the estimates of the release. Any other release is returned
+    as it is.
     Fractions are shrunken to a degree that depends on their noise and their largest sampling error.
     """
-    rule = release.plan.method
-    if names.ORDER in release.parts or release.local or rule not in _RULES:
+    if names.ORDER in release.parts or not isinstance(stated, NoisyVotes):
         return release
-    stated = cast(NoisyVotes, statements_of(release))
+    rule = cast(Rule, release.plan.method)
     findings: dict[str, float] = {}
     if stated.fractions is None:
         order = by_score(stated.scores, release.tie_break)
     else:
         # fractions of few orders have large sampling errors, to which majorities would be fitted
         variance = stated.noise.variance * np.square(stated.scale) + 0.25 / np.array(stated.units)
-        best = consensus_of(cast(Rule, rule), stated.fractions, variance, release.tie_break)
+        best = consensus_of(rule, stated.fractions, variance, release.tie_break)
         order = best.order
         findings = best.findings
     return replace(

@@ -134,14 +134,13 @@ def verify(
             and (names.ANSWERED in values) == (isinstance(survey, Design) and survey.silent),
             "A release must have the number of ties or of answered tasks that its model needs.",
         )
-        answer = getattr(getattr(survey, "offered", None), "answer", "")
         kemeny = plan.method in ("Kemeny", "EB-Kemeny")
         _require(
             source == "respondents"
             or isinstance(survey, Sample)
             or not {names.PAIRS, names.ORDER} & values.keys()
             or (
-                answer == "order"
+                _answer_of(survey) == "order"
                 and kemeny == (names.PAIRS in values)
                 and (kemeny or plan.method == "Borda")
             ),
@@ -180,6 +179,11 @@ class _Unfit(ValueError):
 def _require(fine: object, sentence: str) -> None:
     if not fine:
         raise _Unfit(sentence)
+
+
+def _answer_of(survey: Design | Sample) -> str:
+    """Return how offered sets are answered; an empty text if no sets are offered."""
+    return getattr(getattr(survey, "offered", None), "answer", "")
 
 
 def _whole(value: object, low: int) -> bool:
@@ -534,10 +538,9 @@ def _check_values(
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
         # totals of best or of worst items alone add up to the number of answers
-        answer = getattr(getattr(survey, "offered", None), "answer", "")
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
         _require(
-            answer in ("best", "worst")
+            _answer_of(survey) in ("best", "worst")
             or not (centred and values.reshape(-1, length).sum(axis=1).any()),
             "A release must have net wins that add up to 0.",
         )

@@ -303,6 +303,17 @@ def test_an_archive_with_another_rule_is_refused(method):
         pr.from_json(with_check(record))
 
 
+def model_of_pairs(rows, items):
+    """A model of orders of two items, each of which is a unit."""
+    frame = pr.as_choices(
+        pd.DataFrame(rows, columns=list("stpq")),
+        offered=["s", "t"],
+        places=["p", "q"],
+        items=items,
+    )
+    return pr.PrivateRankAggregation(frame, respondent=None)
+
+
 def test_errors_allow_for_units_that_contribute_unequally():
     """One pair is shown 20 times and answered by a coin, the others 600 times, in one order."""
     rows = [
@@ -310,13 +321,7 @@ def test_errors_allow_for_units_that_contribute_unequally():
         for a, b in itertools.combinations(ITEMS, 2)
         for k in range(20 if (a, b) == ("tea", "milk") else 600)
     ]
-    frame = pr.as_choices(
-        pd.DataFrame(rows, columns=list("stpq")),
-        offered=["s", "t"],
-        places=["p", "q"],
-        items=ITEMS,
-    )
-    model = pr.PrivateRankAggregation(frame, respondent=None)
+    model = model_of_pairs(rows, ITEMS)
     borda = model.fit(np.inf, method="kemeny").borda()
     true = math.sqrt(0.25 / 20)
     assert true <= borda.loc["tea", "std_err"] < 1.02 * true
@@ -333,13 +338,7 @@ def test_tails_of_unequal_weights_are_those_of_fewer_items():
         for (i, a), (j, b) in itertools.combinations(enumerate(items), 2)
         for _ in range(10 if i // 2 == j // 2 else 2000)
     ]
-    frame = pr.as_choices(
-        pd.DataFrame(rows, columns=list("stpq")),
-        offered=["s", "t"],
-        places=["p", "q"],
-        items=items,
-    )
-    model = pr.PrivateRankAggregation(frame, respondent=None)
+    model = model_of_pairs(rows, items)
     fit = model.fit(1.0, method="kemeny", target="sample", rng=np.random.default_rng(1))
     exact = model.fit(np.inf, method="kemeny").borda()["score"]
     stated = statements_of(fit.release)
