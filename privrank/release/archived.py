@@ -537,8 +537,8 @@ def _check_values(
         )
     if name in (names.NET, names.SIDES):
         length = m if name == names.NET else 2 * m
-        # totals of best or of worst items alone add up to the number of answers
         centred = source == "none" or isinstance(part.noise, ZeroSumLaplace)
+        # totals of best or of worst items alone add up to the number of answers
         _require(
             _answer_of(survey) in ("best", "worst")
             or not (centred and values.reshape(-1, length).sum(axis=1).any()),
