@@ -45,7 +45,8 @@ _MESSAGES = {
     "one row has a tie. Use ties=True if items may share a rank.",
     "gaps": "rankings must have the ranks 1 to {} in every row, and at least one row is "
     "incomplete. Use missing='bottom' if missing items rank after the others, or "
-    "missing='unknown' if their ranks are unknown.",
+    "missing='unknown' if their ranks are unknown. If only the ranked items were offered, use "
+    "privrank.as_choices.",
     "unknown": "unknown",
 }
 Pair = tuple[int, int]

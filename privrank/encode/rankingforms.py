@@ -55,7 +55,8 @@ MESSAGES = {
     "one row has a tie. Use ties='random' if items may share a rank.",
     "gaps": "rankings must have the ranks 1 to {} in every row, and at least one row is "
     "incomplete. Use missing='bottom' if missing items rank after the others, or "
-    "missing='random' if their ranks are unknown.",
+    "missing='random' if their ranks are unknown. If only the ranked items were offered, use "
+    "privrank.as_choices.",
     "unknown": "random",
 }
 """Messages of `as_rankings` about ties and missing ranks, and its word for unknown ranks."""
@@ -142,6 +143,7 @@ def as_rankings(
 
     See Also
     --------
+    privrank.as_choices : Orders of some of the items, in sets that were publicly offered.
     privrank.as_comparisons : Convert data to a comparisons frame.
     privrank.read_preflib : Read files in PrefLib's format.
     privrank.PrivateRankAggregation : Consensus ranking under differential privacy.
