@@ -8,7 +8,6 @@ protected as well. Statements are about all differences of two items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -16,19 +15,10 @@ import study
 from sets import Cell, row, run
 
 
-@dataclass(frozen=True)
-class Silence(Cell):
-    """A population and epsilon, and how tasks are left unanswered."""
-
-    def people(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the worths of all respondents; versions do not depend on the camp."""
-        return rng.permutation(super().people(rng))
-
-
 def cells() -> list[Cell]:
     """Return all cells."""
     return [
-        Silence("A", "best", who, epsilon, silence)
+        Cell("A", "best", who, epsilon, silence)
         for who, epsilon, silence in product(
             ("same", "camps"), (1.0, 2.0, np.inf), ("at random", "after a break-off")
         )

@@ -356,10 +356,14 @@ TABLES = {
     "sets": {
         "coverage": "mean coverage",
         "error": "root mean square error",
+        "ridge": "error of ridge estimates",
         "rescaled": "rescaled error",
         "rival": "error of the rival",
         "rival apart": "error, best and worst apart",
         "difference": "rescaled error minus rival",
+        "whole": "rescaled error without intervals",
+        "whole difference": "without intervals minus rival",
+        "whole std err": "its std err",
     },
     "ranking_worths": {
         "listed": "items listed",

@@ -36,10 +36,6 @@ class Consensus(Cell):
     def within(self) -> int:
         return SHAPES[self.plan][3]
 
-    def people(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the worths of all respondents; versions do not depend on the camp."""
-        return rng.permutation(super().people(rng))
-
 
 @cache
 def truth(cell: Consensus) -> np.ndarray:

@@ -5,15 +5,19 @@ Plans: `A` has 30 versions of 10 random sets of 4 of 8 items for 300 respondents
 `uneven` (300 respondents, 10 sets of 4 of 8) some items are shown four times as often as others.
 `farmers` order 3 of 10 items, one set each. Populations: all respondents have the `same` worths;
 two `camps` differ by 1.5 in opposite directions in two items; or worths are `random` with a
-standard deviation of 0.8. `groups` fits 400 and 200 respondents of plan A with a covariate; its
-contrasts are the differences of the groups in differences of two items.
+standard deviation of 0.8. Versions do not depend on the camp. `groups` fits 400 and 200 respondents
+of plan A with a covariate; its contrasts are the differences of the groups in differences of two
+items.
 
 The true worths are those at which the model expects the mean answers of the population. Statements
 are about all differences of two items. `rival` is ten lines long and has no intervals: the counts
 of best minus worst answers (of best answers; of net wins) with Laplace noise at all of epsilon,
 divided by how often the item was shown, on the scale log((1 + x) / (1 - x)) (log x for best
 answers). `rival apart` counts best and worst answers separately, each at half of epsilon. Where a
-model is compared with a rival, both are rescaled to the true worths by least squares.
+model is compared with a rival, both are rescaled to the true worths by least squares. A fit spends
+a tenth of epsilon on its intervals. `whole` is a fit without intervals (`dependence="none"`), which
+spends all of epsilon on the answers, as the rivals do. `ridge` is the error of the ridge estimates,
+before their bias is corrected.
 
 Under `silence` respondents leave tasks unanswered: 15% of the tasks at random, or half of the
 respondents break off at a random task. In plan `B` all respondents see the tasks in one order, so
@@ -63,7 +67,11 @@ class Cell:
         return f"{self.plan}, {self.answer}, {self.population}, epsilon {self.epsilon:g}{silence}"
 
     def replicates(self, asked: int) -> int:
-        return min(asked, 100) if self.plan == "C" else asked
+        """Return fewer replicates for the slow plan, and more where an error has a bound."""
+        if self.plan == "C":
+            return asked // 10
+        bounded = self.plan == "farmers" or (self.plan == "B" and self.answer == "best-worst")
+        return 2 * asked if bounded and self.epsilon == 1.0 and not self.silence else asked
 
     @property
     def respondents(self) -> int:
@@ -75,7 +83,8 @@ class Cell:
 
     def people(self, rng: np.random.Generator) -> np.ndarray:
         """Return the worths of all respondents, in the order of their versions."""
-        return population(self, self.respondents, rng)
+        worths = population(self, self.respondents, rng)
+        return worths if self.plan == "groups" else rng.permutation(worths)
 
 
 @cache
@@ -281,13 +290,17 @@ def run(rng: np.random.Generator, cell: Cell) -> dict[str, object]:
         model = pr.PrivateBTL(frame, **options)
     result = model.fit(cell.epsilon, rng=rng)
     estimate = result.params.to_numpy()[-cell.items :]
+    ridge = display(result.release.design)[-cell.items :] @ result._inference().fitted.first
     found: dict[str, object] = {
         "covered": covered(result, true),
         "error": float(np.sqrt(np.mean((pairs @ (estimate - true)) ** 2))),
+        "ridge": float(np.sqrt(np.mean((pairs @ (ridge - true)) ** 2))),
         "identified": float(np.isfinite(estimate).all()),
         "rescaled": rescaled_error(estimate, true),
     }
     if cell.plan != "groups" and not cell.silence:
+        whole = model.fit(cell.epsilon, dependence="none", rng=rng).params.to_numpy()
+        found["whole"] = rescaled_error(whole, true)
         found |= rivals(cell, sets, answers, true, rng)
     return found
 
@@ -327,6 +340,8 @@ def row(cell: Cell, found: list[dict[str, object]]) -> dict[str, str]:
         return f"{np.sqrt(np.mean(of(name) ** 2)):.3f}" if name in found[0] else ""
 
     behind, error = study.mean_and_error(of("rescaled") - of("rival"))
+    whole, whole_error = study.mean_and_error(of("whole") - of("rival"))
+    compared = "rival" in found[0]
     return {
         "plan": cell.plan,
         "answer": cell.answer,
@@ -338,11 +353,15 @@ def row(cell: Cell, found: list[dict[str, object]]) -> dict[str, str]:
         "worst": f"{worst:.3f}",
         "floor": f"{floor:.3f}",
         "error": mean("error"),
+        "ridge": mean("ridge"),
         "rescaled": mean("rescaled"),
         "rival": mean("rival"),
         "rival apart": mean("rival apart"),
-        "difference": f"{behind:+.3f}" if "rival" in found[0] else "",
-        "std err": f"{error:.3f}" if "rival" in found[0] else "",
+        "difference": f"{behind:+.3f}" if compared else "",
+        "std err": f"{error:.3f}" if compared else "",
+        "whole": mean("whole"),
+        "whole difference": f"{whole:+.3f}" if compared else "",
+        "whole std err": f"{whole_error:.3f}" if compared else "",
         "identified": f"{of('identified').mean():.3f}",
     }
 
@@ -361,15 +380,24 @@ def verdict(rows: list[dict[str, str]]) -> str:
         if float(row["difference"]) > 0.1 * float(row["rival"]) + 2.0 * float(row["std err"])
     ]
     far = max(compared, key=lambda row: float(row["difference"]) / float(row["rival"]))
+    ahead = [
+        [row for row in compared if float(row[name]) > 2.0 * float(row[error])]
+        for name, error in (("difference", "std err"), ("whole difference", "whole std err"))
+    ]
+    most = max(compared, key=lambda row: float(row["whole difference"]) / float(row["rival"]))
     return (
         f"In {below} of {len(holding)} cells the worst difference is covered less often than its "
         f"floor, the 5% quantile of the smallest of as many estimates at 0.95. The lowest relative "
         f"to its floor is {low['worst']} (floor {low['floor']}; plan {low['plan']}, "
         f"{low['answer']}, {low['population']} worths, epsilon {low['epsilon']}). In "
         f"{len(behind)} of {len(compared)} cells the error is larger than that of the rival by "
-        f"more than 10% and two standard errors. It is largest relative to the rival's with "
-        f"{far['rescaled']} against {far['rival']} (plan {far['plan']}, {far['answer']}, "
-        f"{far['population']} worths, epsilon {far['epsilon']}). If respondents who see the tasks "
+        f"more than 10% and two standard errors, and in {len(ahead[0])} by more than two standard "
+        f"errors. It is largest relative to the rival's with {far['rescaled']} against "
+        f"{far['rival']} (plan {far['plan']}, {far['answer']}, {far['population']} worths, epsilon "
+        f"{far['epsilon']}). The rival has no intervals. A fit without intervals is behind it by "
+        f"more than two standard errors in {len(ahead[1])} cells, at most with {most['whole']} "
+        f"against {most['rival']} (plan {most['plan']}, {most['answer']}, {most['population']} "
+        f"worths, epsilon {most['epsilon']}). If respondents who see the tasks "
         f"in one order break off, which violates an assumption, the worst difference is covered in "
         f"{lowest['worst']} ({lowest['population']} worths, epsilon {lowest['epsilon']})."
     )
@@ -383,7 +411,7 @@ def main() -> None:
         cells(),
         run,
         row,
-        study.asked(__doc__.splitlines()[0], 200),
+        study.asked(__doc__.splitlines()[0], 1000),
         110_000,
         verdict,
     )
