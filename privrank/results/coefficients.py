@@ -298,7 +298,7 @@ class CoefficientResult(Result):
         >>> round(model.fit(epsilon=np.inf, penalty=0).llf, 2)
         -320.81
         """
-        return log_likelihood(self.release, self._inference().equations, self.estimate.coefficients)
+        return log_likelihood(self._inference())
 
     def compare_lr_test(self, restricted: CoefficientResult) -> pd.Series[Any]:
         """Test a nested model by the likelihood ratio, without privacy.
@@ -331,8 +331,7 @@ class CoefficientResult(Result):
         """
         if not isinstance(restricted, CoefficientResult):
             raise TypeError("restricted must be a fit of PrivateBTL, of the same answers.")
-        fits = (fit._inference() for fit in (self, restricted))
-        return likelihood_ratio(*((fit.release, fit.equations, fit.fitted) for fit in fits))
+        return likelihood_ratio(self._inference(), restricted._inference())
 
     @property
     def design_effect(self) -> float:

@@ -15,11 +15,10 @@ from scipy.special import chdtrc, ndtri
 
 from privrank.bradley_terry.contrasts import joint_test, standard_errors
 from privrank.bradley_terry.equations import ScoreEquations
-from privrank.bradley_terry.estimate import WorthEstimate, objective
+from privrank.bradley_terry.estimate import objective
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.release.names import TIES
-from privrank.release.release import Release
 from privrank.release.survey import Covariates
 from privrank.results import tables
 from privrank.results.claims import said
@@ -386,12 +385,8 @@ def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_contrast_name(weights, constant, names) for weights, constant in rows)
 
 
-Fit = tuple[Release, ScoreEquations, WorthEstimate]
-"""A release, its equations, and their fit."""
-
-
-def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -> float:
-    """Return the log-likelihood of all answers at b, without privacy.
+def log_likelihood(fit: Inference) -> float:
+    """Return the log-likelihood of all answers at the coefficients of a fit, without privacy.
 
     **Statistic.** For the logit it is score'b minus the sum over comparisons of log(2 cosh(d / 2)),
     or of log(2 cosh(d / 2) + nu) if ties have a parameter. For other links it is minus the log-loss
@@ -403,21 +398,23 @@ def log_likelihood(release: Release, equations: ScoreEquations, b: FloatArray) -
     ValueError
         If the release is private; it does not determine the likelihood.
     """
-    if release.source != "none":
+    if fit.release.source != "none":
         raise ValueError(
             "llf is of runs without privacy, as noisy counts have no likelihood of their own: fit "
             "with epsilon=numpy.inf, or test with wald_test_terms()."
         )
+    equations = fit.equations
+    b = fit.fitted.coefficients
     t = equations.linear.predict(b)
     (score, loss) = objective(equations)
     if equations.tied:  # with the observed number of ties, even if there is no finite fit
-        score = np.append(score[:-1], release.parts[TIES].values[0])
+        score = np.append(score[:-1], fit.release.parts[TIES].values[0])
         return float(score @ b - loss.value(t))
     even = float((equations.count * equations.function.even).sum())
     return float(score @ b - loss.value(t) + loss.value(np.zeros_like(t)) - even)
 
 
-def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
+def likelihood_ratio(larger: Inference, smaller: Inference) -> pd.Series[Any]:
     """Return the likelihood-ratio test of a nested model, without privacy.
 
     If answers are independent, twice the difference of log-likelihoods is asymptotically
@@ -429,13 +426,10 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
     ValueError
         If the fits are not maximum-likelihood fits of nested models to the same answers.
     """
-    values = [
-        log_likelihood(release, equations, fitted.coefficients)
-        for release, equations, fitted in (larger, smaller)
-    ]
+    gain = log_likelihood(larger) - log_likelihood(smaller)
     if any(
-        np.any(fitted.ridge) or equations.fitted.estimator != "maximum likelihood"
-        for _, equations, fitted in (larger, smaller)
+        np.any(fit.fitted.ridge) or fit.equations.fitted.estimator != "maximum likelihood"
+        for fit in (larger, smaller)
     ):
         raise ValueError(
             "restricted and the larger model must be fits of maximum likelihood: fit both with "
@@ -447,15 +441,15 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
             "link: fit both models to one frame."
         )
     free, left = (
-        int(np.rint(np.trace(equations.linear.identity))) for _, equations, _ in (larger, smaller)
+        int(np.rint(np.trace(fit.equations.linear.identity))) for fit in (larger, smaller)
     )
-    terms = (release.design.covariates for release, *_ in (smaller, larger))
+    terms = (fit.release.design.covariates for fit in (smaller, larger))
     if not _within(*terms) or free == left:
         raise ValueError(
             "restricted must leave out terms of the larger model's formula, and have no others: "
             "call compare_lr_test of the larger model with the smaller one."
         )
-    statistic = max(2.0 * (values[0] - values[1]), 0.0)
+    statistic = max(2.0 * gain, 0.0)
     df = free - left
     return pd.Series(
         (statistic, df, float(chdtrc(df, statistic))),
@@ -464,14 +458,13 @@ def likelihood_ratio(larger: Fit, smaller: Fit) -> pd.Series[Any]:
     )
 
 
-def _answers(fit: Fit) -> tuple[Any, ...]:
+def _answers(fit: Inference) -> tuple[Any, ...]:
     """Return the facts of a fit that do not depend on its covariates."""
-    release, equations, _ = fit
-    design = release.design
-    pairs = equations.pairs
-    m = equations.items
+    design = fit.release.design
+    pairs = fit.equations.pairs
+    m = fit.equations.items
     met = np.bincount(pairs.first % m * m + pairs.second % m, pairs.count, minlength=m * m)
-    return design.items, design.nobs, design.unit, design.ties, release.link, tuple(met)
+    return design.items, design.nobs, design.unit, design.ties, fit.release.link, tuple(met)
 
 
 def _within(smaller: Covariates | None, larger: Covariates | None) -> bool:
