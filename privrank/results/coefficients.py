@@ -229,8 +229,8 @@ class CoefficientResult(Result):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.06, 'position': -1.61, 'socBurd': 1.48, 'culture': -2.88}
         """
-        values = matvec(self._display(), self.estimate.coefficients)
-        return pd.Series(signed_z(values, self._pvalues()), self.params.index, name="z")
+        zvalues = signed_z(np.asarray(self.params), self._pvalues())
+        return pd.Series(zvalues, self.params.index, name="z")
 
     @property
     def pvalues(self) -> pd.Series[float]:
@@ -496,15 +496,16 @@ class CoefficientResult(Result):
         >>> result.test("crimRate = socBurd, position = culture").df
         2
         """
-        inference = self._inference()
-        names = names_shown(self.release.design)
-        weights, constants = constraint(
-            hypothesis if values is None else (hypothesis, values), names
-        )
-        rows = fitted_rows(inference.equations, display(self.release.design), weights)
-        return HypothesisTest.of(
-            inference, equation_names((weights, constants), names), rows, constants.ravel()
-        )
+        stated = hypothesis if values is None else (hypothesis, values)
+        return HypothesisTest.of(self._inference(), *self._equations(stated))
+
+    def _equations(self, hypothesis: Any) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+        """Return a hypothesis as names, weights of fitted coefficients and right-hand sides."""
+        design = self.release.design
+        names = names_shown(design)
+        weights, constants = constraint(hypothesis, names)
+        rows = fitted_rows(self._inference().equations, display(design), weights)
+        return equation_names(weights, constants.ravel(), names), rows, constants.ravel()
 
     def t_test(self, hypothesis: Any) -> ContrastTests:
         """Test linear hypotheses one by one, each by :meth:`test`.
@@ -522,9 +523,7 @@ class CoefficientResult(Result):
         [1] P-values and intervals are by score tests; standard errors describe
         the estimates.
         """
-        design = self.release.design
-        names = names_shown(design)
-        return t_test(self._inference(), display(design), names, constraint(hypothesis, names))
+        return t_test(self._inference(), *self._equations(hypothesis))
 
     def wald_test(self, hypothesis: Any) -> HypothesisTest:
         """Test linear hypotheses jointly (:meth:`test` by its statsmodels name).

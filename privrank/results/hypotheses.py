@@ -25,9 +25,6 @@ from privrank.results.claims import said
 from privrank.util.arrays import FloatArray, immutable
 from privrank.util.checks import check_alpha
 
-# Weights of the coefficients by row, and the constants on the right-hand side.
-Linear = tuple[FloatArray, FloatArray]
-
 # Number of letters of the name of a contrast that are shown.
 _LONGEST = 60
 
@@ -220,19 +217,12 @@ def fitted_rows(equations: ScoreEquations, display: FloatArray, weights: FloatAr
 
 
 def t_test(
-    inference: Inference, display: FloatArray, names: Sequence[str], hypothesis: Linear
+    inference: Inference, names: tuple[str, ...], rows: FloatArray, constants: FloatArray
 ) -> ContrastTests:
-    """Test linear hypotheses one by one; see :func:`privrank.util.formula.constraint`.
-
-    The arguments include the map from fitted to shown coefficients, and the names of the shown
-    ones.
-    """
-    weights, constants = hypothesis
-    rows = fitted_rows(inference.equations, display, weights)
-    constants = constants.ravel()
+    """Test one by one that combinations of the fitted coefficients have given values."""
     known = inference.equations.components.identifies(rows)
     return ContrastTests(
-        names=equation_names(hypothesis, names),
+        names=names,
         effect=np.where(known, rows @ inference.fitted.coefficients, np.nan),
         sd=np.where(known, standard_errors(rows, inference.errors.total), np.nan),
         pvalue=np.squeeze(pvalues(inference, rows, constants)),
@@ -379,10 +369,12 @@ def signed_z(effect: FloatArray, pvalue: FloatArray) -> FloatArray:
     return np.asarray(np.sign(np.nan_to_num(effect)) * quantiles + 0.0)
 
 
-def equation_names(hypothesis: Linear, names: Sequence[str]) -> tuple[str, ...]:
+def equation_names(
+    weights: FloatArray, constants: FloatArray, names: Sequence[str]
+) -> tuple[str, ...]:
     """Return the equations of a hypothesis as text."""
-    rows = zip(hypothesis[0], hypothesis[1].ravel(), strict=True)
-    return tuple(_contrast_name(weights, constant, names) for weights, constant in rows)
+    rows = zip(weights, constants, strict=True)
+    return tuple(_contrast_name(row, constant, names) for row, constant in rows)
 
 
 def log_likelihood(fit: Inference) -> float:
