@@ -273,12 +273,10 @@ class BTLResult(CoefficientResult):
         together = worths.together
         difference = np.where(together, worths.values[first] - worths.values[second], np.nan)
         count = max(int(together.sum()), 1) if check_flag("simultaneous", simultaneous) else 1
-        # limits of differences map to limits of probabilities: the link function is increasing
         lower, upper = worths.intervals(self._level(alpha) / count)
         limits = {"lower": lower, "upper": upper}
         if not self.release.design.scaled_by_sets:
-            sides = {predictions.probability_name([self.release]): difference, **limits}
-            limits = {name: self.link.probability(side) for name, side in sides.items()}
+            limits = predictions.preference_columns([self.release], difference, **limits)
         return pd.DataFrame(
             {
                 "item1": names[first],
@@ -347,9 +345,8 @@ class BTLResult(CoefficientResult):
         t = shown @ self.estimate.coefficients
         t = np.where(inference.equations.components.identifies(shown), t, np.nan)
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
-        sides = {predictions.probability_name([self.release]): t, "lower": lower, "upper": upper}
         columns = predictions.answer_columns(t, inference)
-        columns |= {name: self.link.probability(side) for name, side in sides.items()}
+        columns |= predictions.preference_columns([self.release], t, lower, upper)
         return pd.DataFrame(columns, index=frame.index)
 
     def probabilities(self, at: At = None) -> pd.DataFrame:

@@ -32,7 +32,7 @@ from privrank.results.pooling import (
     score_source,
     worth_source,
 )
-from privrank.results.predictions import probability_name
+from privrank.results.predictions import preference_columns
 from privrank.util.arrays import FloatArray, IntArray, immutable
 
 Survey = Literal["same", "different"]
@@ -473,13 +473,12 @@ class PooledResult(Summarised):
             "difference" if self._worths else "fraction": stated["value"],
             "std_err": stated["std_err"],
         }
-        if isinstance(self.results[0], BTLResult):
-            # limits of a difference map to limits of the probability, which increases with it
-            shown = probability_name([result.release for result in self.results])
-            for name, of in {shown: "value", "lower": "lower", "upper": "upper"}.items():
-                stated[name] = self.results[0].link.probability(stated[of])
-            table[shown] = stated[shown]
-        return pd.DataFrame(table | {name: stated[name] for name in ("lower", "upper", "pvalue")})
+        limits = {name: stated[name] for name in ("lower", "upper")}
+        if self._worths:
+            limits = preference_columns(
+                [result.release for result in self.results], stated["value"], **limits
+            )
+        return pd.DataFrame({**table, **limits, "pvalue": stated["pvalue"]})
 
     def test_heterogeneity(self) -> pd.Series[Any]:
         """Test that all releases estimate the same numbers.

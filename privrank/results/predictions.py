@@ -35,12 +35,18 @@ def simulated_comparisons(
     )
 
 
-def probability_name(releases: Sequence[Release]) -> str:
-    """Return the column name of preference probabilities, by the model of ties."""
+def preference_columns(
+    releases: Sequence[Release], difference: FloatArray, lower: FloatArray, upper: FloatArray
+) -> dict[str, FloatArray]:
+    """Return preference probabilities and their limits, with a name by the model of ties."""
+    name = "probability"
     if all(release.design.davidson for release in releases):
-        return "preferred_if_decided"
-    tied = any(release.design.ties for release in releases)
-    return "preferred_plus_half_ties" if tied else "probability"
+        name = "preferred_if_decided"
+    elif any(release.design.ties for release in releases):
+        name = "preferred_plus_half_ties"
+    # limits of differences map to limits of probabilities: the link function is increasing
+    sides = {name: difference, "lower": lower, "upper": upper}
+    return {name: releases[0].link.probability(side) for name, side in sides.items()}
 
 
 def answer_columns(difference: FloatArray, inference: Inference) -> dict[str, FloatArray]:
