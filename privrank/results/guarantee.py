@@ -45,7 +45,8 @@ _MORE = {
     names.ANSWERED: "answered tasks",
 }
 
-_SOURCES = {
+# Shown names of the sources of noise.
+SOURCES = {
     "secure": "secure (system RNG)",
     "seeded": "seeded (do not publish)",
     "none": "none",
@@ -108,7 +109,7 @@ def header(
         *lines,
         ("Mechanism:", ", ".join(filter(None, named))),
         *([("Noise scale:", noise.scale)] if details else []),
-        ("Noise:", noise_source(release)),
+        ("Noise:", SOURCES[release.source]),
         *([("Covariance:", covariance)] if covariance else []),
         *spent,
     )
@@ -135,16 +136,14 @@ def comparison_header(
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     # net wins, sides or a win matrix; None for objective perturbation
     part = next((release.parts[name] for name in MAIN if name in release.parts), None)
-    offered = release.design.offered
-    released = [statistic_of(release)]
-    known = _ORIGINS[origin] if offered is None else "offered sets known"
-    released += [word for name, word in _MORE.items() if name in release.parts]
+    known = _ORIGINS[origin] if release.design.offered is None else "offered sets known"
+    more = [word for name, word in _MORE.items() if name in release.parts]
     return header(
         release,
         ("Design:", f"{release.design.kind} ({known})"),
         noise=NoiseWords(
             "Laplace noise" if part is None else noise_name(part, details),
-            " and ".join(released),
+            " and ".join([statistic_of(release), *more]),
             _scales(release, part),
         ),
         details=details,
@@ -183,11 +182,6 @@ def row_of(survey: Design | Sample) -> str:
     return "comparison" if survey.offered is None else "task"
 
 
-def noise_source(release: Release) -> str:
-    """Return the source of the noise in words."""
-    return _SOURCES[release.source]
-
-
 def _scales(release: Release, part: ReleasedPart | None) -> str:
     """Return the scale of the noise of counts and the sensitivity in words."""
     sensitivity = release.design.sensitivity
@@ -218,13 +212,15 @@ def _choice_notes(release: Release) -> list[str]:
     if part is None or release.source == "none" or (facts is not None and facts.bounds):
         return []
     design = release.design
-    m = len(release.design.items)
     # the candidate distributions at these shares, and their standard deviations
     share = part.epsilon / math.fsum(p.epsilon for p in release.parts.values())
     noises = noise_choices(
         design.sensitivity, release.epsilon, release.delta, share, ties=design.davidson
     )
-    others = {distribution_name(noise.distribution): deviation(noise, m) for noise in noises}
+    others = {
+        distribution_name(noise.distribution): deviation(noise, len(design.items))
+        for noise in noises
+    }
     name = distribution_name(part.distribution)
     own = others.pop(name, math.sqrt(part.noise_variance))
     if not others:

@@ -688,7 +688,10 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
         ("Privacy unit:", f"{' or '.join(units)} (replace one)"),
         ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
         ("Delta:", f"{result.delta:g}"),
-        ("Noise:", "; ".join(dict.fromkeys(map(guarantee.noise_source, releases)))),
+        (
+            "Noise:",
+            "; ".join(dict.fromkeys(guarantee.SOURCES[release.source] for release in releases)),
+        ),
         ("Q:", f"{test['statistic']:.2f}, {test['df']} df, {tables.format_pvalue(test['pvalue'])}"),
         ("I-squared:", f"{test['I2']:.0%}"),
         *([] if result.tau is None else [("Tau:", f"{result.tau:.3g} between surveys")]),
