@@ -368,14 +368,13 @@ def _regressed(result: BTLResult) -> str:
 
 def _tested(result: Any, null: str) -> str:
     """Return what a test decides: `null` is its hypothesis in words."""
-    hypothesis = f"The hypothesis that {null.rstrip('.')}"
+    rejected = "rejected" if result.reject else "not rejected"
+    decision = f"The hypothesis that {null.rstrip('.')} is {rejected}"
     if result.pvalue is None:
-        rejected = "rejected" if result.reject else "not rejected"
-        return f"{hypothesis} is {rejected} by the released decision."
+        return f"{decision} by the released decision."
     test = f"{100 * result.alpha:g}% level ({tables.format_pvalue(result.pvalue)})"
-    if result.reject:
-        return f"{hypothesis} is rejected at the {test}."
-    return f"{hypothesis} is not rejected at the {test}. This is not evidence for the hypothesis."
+    said = f"{decision} at the {test}."
+    return said if result.reject else f"{said} This is not evidence for the hypothesis."
 
 
 def _compared(result: ClosenessResult) -> str:
