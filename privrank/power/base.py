@@ -375,8 +375,7 @@ class Power(ABC):
         varied = name if name in ("nobs", "epsilon") else "effect"
 
         def measure(x: float, replicates: int) -> tuple[float, float]:
-            number: Any = int(x) if name == "nobs" else x
-            change = {varied: number}
+            change: dict[str, Any] = {varied: int(x) if name == "nobs" else x}
             try:
                 return predicted(replace(point, **change), replicates)
             except ValueError:  # a fit of this size is refused, so its power is 0

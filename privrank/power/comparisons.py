@@ -243,10 +243,8 @@ def simulated_counts(
     given = np.arange(rows) < answers[:, None]
     edge = questions[given]
     person = np.repeat(np.arange(n), answers)
-    one = first[edge]
-    other = second[edge]
     felt = worths + public_generator("survey, orders", number).gumbel(size=(n, m))
-    answer = np.where(felt[person, one] > felt[person, other], 1, -1)
+    answer = np.where(felt[person, first[edge]] > felt[person, second[edge]], 1, -1)
     if tie_parameter is not None:
         # ties are independent of the utilities; other answers have the worths' probabilities
         tied = answer_probabilities(worths[first] - worths[second], tie_parameter)[1]
@@ -262,11 +260,14 @@ def simulated_counts(
         design = replace(design, pairs=observed if design.kind == "public" else None)
     parts = RespondentBlocks()
     if design.unit == "respondent":
-        once = np.ones(len(edge), dtype=np.int64)
-        pair = (first * m + second)[edge]
-        parts = RespondentBlocks(
-            (RespondentBlock(np.arange(n, dtype=np.uint64), person, pair, answer, once),)
+        block = RespondentBlock(
+            np.arange(n, dtype=np.uint64),
+            person,
+            (first * m + second)[edge],
+            answer,
+            np.ones(len(edge), dtype=np.int64),
         )
+        parts = RespondentBlocks((block,))
     return Encoded(
         design,
         (first, second, count, net),
@@ -300,8 +301,9 @@ def simulated_choices(design: Design, worths: FloatArray, number: int) -> Encode
             order = shown[np.argsort(-felt[:, shown], axis=1)]
             total[np.arange(units)[:, None], order] += position_scores(offered.answer, len(shown))
         totals.append(total)
-    owner = np.repeat(np.arange(len(totals)), offered.units)
-    return EncodedChoices(design, np.concatenate(totals), owner)
+    return EncodedChoices(
+        design, np.concatenate(totals), np.repeat(np.arange(len(totals)), offered.units)
+    )
 
 
 def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) -> IntArray:

@@ -148,8 +148,9 @@ def contribution_tradeoff(
 
 
 def _plan(design: Design, epsilon: float) -> Plan:
-    choice = plan_fit(Request(design, epsilon))
-    return plan_comparisons(design, choice, epsilon, 0.0, by="contribution_tradeoff")
+    return plan_comparisons(
+        design, plan_fit(Request(design, epsilon)), epsilon, 0.0, by="contribution_tradeoff"
+    )
 
 
 def _errors(

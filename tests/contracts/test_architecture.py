@@ -82,7 +82,6 @@ LARGER = {
     "encode.rankingforms.read_preflib": 33,
     "kernels.search.stationary_direction": 36,
     "plans.aggregation.plan_aggregation": 40,
-    "power.comparisons.simulated_counts": 33,
 }
 
 
