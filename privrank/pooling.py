@@ -15,11 +15,9 @@ from privrank.results.pooled import Effects, PooledResult, Survey, pooled, twice
 from privrank.results.topk import TopKResult
 from privrank.util import checks
 
-Poolable = BTLResult | AggregationResult
-
 
 def pool(
-    results: Sequence[Poolable],
+    results: Sequence[BTLResult | AggregationResult],
     *,
     survey: Survey,
     effects: Effects = "common",
