@@ -429,8 +429,11 @@ class PrivateBTL:
             budget=budget,
             rng=rng,
         )
-        read = partial(infer, release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
-        return fit_error_guard(read, release, reader)
+        return fit_error_guard(
+            partial(infer, release, penalty=penalty, solver=solver, alpha=alpha, warn=True),
+            release,
+            reader,
+        )
 
     @staticmethod
     def from_reports(

@@ -224,8 +224,11 @@ class IdentityTest:
         0.266
         """
         about_null = {n: arguments.pop(n) for n in ("null_nobs", "null_noise") if n in arguments}
-        sample = formula_tested(formula, data, arguments, known=null_categories(null))
-        return cls(sample, null, **about_null)
+        return cls(
+            formula_tested(formula, data, arguments, known=null_categories(null)),
+            null,
+            **about_null,
+        )
 
     @classmethod
     def from_counts(
@@ -371,14 +374,15 @@ class IdentityTest:
                     "alternative, tolerance and draws are for a null that is known exactly. Omit "
                     "them with null_nobs."
                 )
-            how: dict[str, Any] = {
-                "method": method,
-                "effect_epsilon": effect_epsilon,
-                "alpha": alpha,
-                "budget": budget,
-                "rng": rng,
-            }
-            return self._two.fit(epsilon, delta, **how)
+            return self._two.fit(
+                epsilon,
+                delta,
+                method=method,  # type: ignore[arg-type]
+                effect_epsilon=effect_epsilon,
+                alpha=alpha,
+                budget=budget,
+                rng=rng,
+            )
         draws = wanted_draws(draws, sample)
         given = {"alternative": alternative, "tolerance": tolerance}
         settings: dict[str, Any] = {
@@ -389,23 +393,31 @@ class IdentityTest:
         # budget is spent
         xi = budget_shares(epsilon, delta, {EFFECT: effect_epsilon})[1][TEST]
         query = identity_statistic(null, sample, method, xi=xi, **settings)
-        distance = partial(categories.distance_from_null, sample.nobs, null.probabilities)
-        effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
+        effect = effect_beside(
+            query,
+            sample,
+            partial(categories.distance_from_null, sample.nobs, null.probabilities),
+            epsilon,
+            effect_epsilon,
+        )
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
         completing = null.tabulated() if getattr(self._encoded, "missing", "") == "half" else null
         release = release_sample(
             self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
         )
-        read = partial(
-            infer_identity,
+        return fit_error_guard(
+            partial(
+                infer_identity,
+                release,
+                null=null.to_record(),
+                alpha=alpha,
+                draws=draws,
+                distribution=distribution,
+            ),
             release,
-            null=null.to_record(),
-            alpha=alpha,
-            draws=draws,
-            distribution=distribution,
+            "IdentityTest.from_release(error.release, null)",
         )
-        return fit_error_guard(read, release, "IdentityTest.from_release(error.release, null)")
 
     @staticmethod
     def from_release(
@@ -436,8 +448,12 @@ class IdentityTest:
         True
         """
         check_release(release)
-        record = read_null(null, tested_survey(release)).to_record()
-        return infer_identity(release, null=record, alpha=alpha, draws=draws)
+        return infer_identity(
+            release,
+            null=read_null(null, tested_survey(release)).to_record(),
+            alpha=alpha,
+            draws=draws,
+        )
 
 
 def identity_statistic(

@@ -324,17 +324,23 @@ class UniformityTest:
             method, sample, xi=xi, alpha=alpha, tolerance=tolerance
         )
         null = read_null("uniform", sample)
-        distance = partial(distance_from_null, sample.nobs, null.probabilities)
-        effect = effect_beside(query, sample, distance, epsilon, effect_epsilon)
+        effect = effect_beside(
+            query,
+            sample,
+            partial(distance_from_null, sample.nobs, null.probabilities),
+            epsilon,
+            effect_epsilon,
+        )
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "UniformityTest", method, constants)
         release = release_sample(
             self._encoded, query, plan, null=null, effect=effect, budget=budget, rng=rng
         )
-        read = partial(
-            infer_uniformity, release, alpha=alpha, draws=draws, distribution=distribution
+        return fit_error_guard(
+            partial(infer_uniformity, release, alpha=alpha, draws=draws, distribution=distribution),
+            release,
+            "UniformityTest.from_release(error.release)",
         )
-        return fit_error_guard(read, release, "UniformityTest.from_release(error.release)")
 
     @staticmethod
     def from_reports(
