@@ -225,8 +225,13 @@ def bradley_terry(
     # drawn even for share = 1, so the random stream of a study does not depend on its settings
     first, second = pairs[:, source.random(pairs.shape[1]) < share]
     probability = distribution.probability(values[first] - values[second])
-    outcome = np.where(source.random(len(first)) < probability, 1, -1)
-    return pd.DataFrame({"item1": items[first], "item2": items[second], "outcome": outcome})
+    return pd.DataFrame(
+        {
+            "item1": items[first],
+            "item2": items[second],
+            "outcome": np.where(source.random(len(first)) < probability, 1, -1),
+        }
+    )
 
 
 def __dir__() -> list[str]:

@@ -166,8 +166,7 @@ class Summarised(ABC):
         words = list(dict.fromkeys(_WORDS.values()))
         frame = self.to_frame().rename(columns=_WORDS)
         # net wins are not a second estimate in a selection by win rates
-        frame = frame.loc[:, ~frame.columns.duplicated()]
-        frame = frame.reindex(columns=words).astype(np.float64)
+        frame = frame.loc[:, ~frame.columns.duplicated()].reindex(columns=words).astype(np.float64)
         frame.insert(0, "term", frame.index.astype(str))
         return self._cautioned(frame.reset_index(drop=True))
 
@@ -534,9 +533,8 @@ def _estimate_rows(
         estimates = [term]
         errors = [""]
         for column in columns:
-            value = column.params.get(term)
+            estimates.append(_printed("", column.params.get(term), digits))
             error = column.bse.get(term)
-            estimates.append(_printed("", value, digits))
             missing = error is None or math.isnan(error)
             shown = [_printed("", error, digits), *filter(None, [column.unlimited.get(term)])]
             errors.append("" if missing else f"({', '.join(shown)})")

@@ -282,9 +282,16 @@ def worth(
     level = interval_words(alpha)
     if not np.allclose(frame["std_err"], frame["sampling"], equal_nan=True):
         half = -ndtri(alpha / 2) * frame["sampling"]
-        ends = frame["worth"] - half, frame["worth"] + half
         ax, rows, _ = _item_axes(ax, [str(item) for item in frame.index])
-        ax.hlines(rows, *ends, color=_BLUE, lw=5, zorder=2, label=f"{level}: sampling only")
+        ax.hlines(
+            rows,
+            frame["worth"] - half,
+            frame["worth"] + half,
+            color=_BLUE,
+            lw=5,
+            zorder=2,
+            label=f"{level}: sampling only",
+        )
         level = "sampling + privacy noise"
     ax = _intervals(ax, frame, "worth", 0.0, label=level)
     return _finish(ax, caption, worth_label(link), seeded=seeded)

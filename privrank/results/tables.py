@@ -325,9 +325,10 @@ class Table:
         >>> table.to_frame()["p-value"].to_dict()
         {'distance of the share from the null': '0.020'}
         """
-        index = pd.Index([row[0] for row in self.rows], name=self.columns[0] or None)
         frame = pd.DataFrame(
-            [row[1:] for row in self.rows], index=index, columns=list(self.columns[1:])
+            [row[1:] for row in self.rows],
+            index=pd.Index([row[0] for row in self.rows], name=self.columns[0] or None),
+            columns=list(self.columns[1:]),
         )
         frame.attrs["warnings"] = list(self.cautions)
         return frame
