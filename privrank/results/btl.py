@@ -117,8 +117,10 @@ class BTLResult(CoefficientResult):
         >>> result.components
         (('crimRate', 'position', 'socBurd', 'culture'),)
         """
-        parts = self._inference().equations.components.groups
-        return tuple(tuple(self.items[k] for k in part) for part in parts)
+        return tuple(
+            tuple(self.items[k] for k in part)
+            for part in self._inference().equations.components.groups
+        )
 
     def _at(self, at: At) -> contrasts.Worths:
         design = self.release.design
@@ -323,8 +325,7 @@ class BTLResult(CoefficientResult):
         """
         design = self.release.design
         if isinstance(frame, pd.DataFrame) and "offered 1" in frame.columns:
-            worths = self._at(None).values
-            return predictions.set_probabilities(self.release, worths, frame)
+            return predictions.set_probabilities(self.release, self._at(None).values, frame)
         predictions.check_comparable(self.release)
         if not isinstance(frame, pd.DataFrame) or not {"item1", "item2"} <= set(frame.columns):
             raise TypeError("frame must be a pandas frame with columns item1 and item2.")
@@ -400,8 +401,11 @@ class BTLResult(CoefficientResult):
                 q, off = contrasts.quasi_variances(inside)
                 table[part, 2] = np.sqrt(np.where(q > 0, q, np.nan))
                 table[part, 3] = np.abs(off).max(axis=1)
-        index = pd.Index(self.items, name="item")
-        return pd.DataFrame(table, index, ["worth", "std_err", "quasi_se", "largest_error"])
+        return pd.DataFrame(
+            table,
+            index=pd.Index(self.items, name="item"),
+            columns=["worth", "std_err", "quasi_se", "largest_error"],
+        )
 
     def test_homogeneity(self, at: At = None) -> HypothesisTest:
         """Test that all worths are equal, at given values of the covariates.
@@ -535,8 +539,9 @@ class BTLResult(CoefficientResult):
             tie = float(self.estimate.coefficients[-1])
             frame = predictions.simulated_comparisons(release, worths, tie, size, source)
         seeded = ", seeded noise" if release.source == "seeded" else ""
-        caption = guarantee.caption(release)
-        frame.attrs["synthetic"] = f"drawn from a fitted model, {caption}{seeded}"
+        frame.attrs["synthetic"] = (
+            f"drawn from a fitted model, {guarantee.caption(release)}{seeded}"
+        )
         return frame
 
     def to_frame(self) -> pd.DataFrame:
@@ -668,8 +673,13 @@ class BTLResult(CoefficientResult):
             True: "P(row preferred) + P(tie)/2",
             "davidson": "P(row preferred | no tie)",
         }[self.release.design.ties]
-        caption = f"Preference probabilities ({guarantee.caption(self.release)})"
-        return plots.pairwise(table, caption, label, seeded=self.release.source == "seeded", ax=ax)
+        return plots.pairwise(
+            table,
+            f"Preference probabilities ({guarantee.caption(self.release)})",
+            label,
+            seeded=self.release.source == "seeded",
+            ax=ax,
+        )
 
     plot = plot_worth
 

@@ -267,8 +267,9 @@ class ClosenessResult(Result):
         """
         level = self._level(alpha)
         if self.asked.form == "table" and self._has_distance:
-            rejected = self._ranked() <= level
-            return zero_rule(self._distance_ends(level), rejected=rejected, step=_LEAST)
+            return zero_rule(
+                self._distance_ends(level), rejected=self._ranked() <= level, step=_LEAST
+            )
         noisy, second = self._numbers_released
         part = self.release.parts[STATISTIC]
         distance = self.asked.distance
@@ -504,8 +505,12 @@ class ClosenessResult(Result):
         least = max(1, math.ceil(RELEASED_STEPS / (permutations + 1.0)))
         reached = least <= self.alpha * RELEASED_STEPS * (1.0 + 1e-12)
         attainable = reached and self.alpha * (permutations + 1.0) > 1.0
-        frame = self.to_frame().assign(pvalue=self.pvalue).dropna(axis="columns")
-        frame = frame.set_axis([self.asked.name])
+        frame = (
+            self.to_frame()
+            .assign(pvalue=self.pvalue)
+            .dropna(axis="columns")
+            .set_axis([self.asked.name])
+        )
         columns = {
             "pvalue": tables.Column("p-value", tables.pvalue_cell),
             "reject": DECISIONS,
@@ -569,8 +574,7 @@ class ClosenessResult(Result):
     def _shares_by_group(self) -> tuple[pd.DataFrame, dict[str, tables.Column]]:
         """Return percentages by group, and the difference of two groups with its interval."""
         shares = self.shares().pivot(index="item", columns="group", values="share")
-        items = list(self._sample.items)
-        frame = 100.0 * shares.loc[items, list(self.groups.index)]
+        frame = 100.0 * shares.loc[list(self._sample.items), list(self.groups.index)]
         columns = {str(name): tables.Column(f"{name} %", "{:z.1f}".format) for name in frame}
         if len(self.groups) == 2:
             more = self.details().set_index("item")[["difference", "lower", "upper"]]
@@ -598,8 +602,11 @@ class ClosenessResult(Result):
 
     def _verdict(self) -> list[str]:
         if self.asked.decision is not None:
-            bit = said("bit differs" if self.reject else "bit does not differ")
-            return [*bit, *said("decision alone"), *said("bit")]
+            return [
+                *said("bit differs" if self.reject else "bit does not differ"),
+                *said("decision alone"),
+                *said("bit"),
+            ]
         if self._sample.paired:
             return verdict(self, "no evidence, pairs")
         private = self._sample.private_labels

@@ -633,8 +633,11 @@ def part_notes(design: Design, parts: Sequence[IntArray], *, rough: bool = False
 def _unlike_notes(matching: Matching) -> list[str]:
     """Return a warning if the matching of opponents contradicts the model."""
     if not math.isfinite(matching.error):
-        unlike = matching.pvalue < MATCHING_LEVEL
-        return warned("matching rejected", unlike, pvalue=tables.format_pvalue(matching.pvalue))
+        return warned(
+            "matching rejected",
+            matching.pvalue < MATCHING_LEVEL,
+            pvalue=tables.format_pvalue(matching.pvalue),
+        )
     margin = -float(ndtri(MATCHING_LEVEL)) * matching.error
     within = abs(matching.beta) - matching.most <= margin
     return warned("matching by worth", not within, beta=matching.beta, most=matching.most)
