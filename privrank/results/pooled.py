@@ -55,16 +55,19 @@ def pooled(
     orders = [result for result in results if isinstance(result, AggregationResult)]
     if fits:
         inferences = [fit._inference() for fit in fits]
-        spread = min(inference.equations.function.spread for inference in inferences)
         items = combine(
-            [*map(worth_source, inferences)], np.zeros((1, m - 1)), spread=spread, **how
+            [*map(worth_source, inferences)],
+            np.zeros((1, m - 1)),
+            spread=min(inference.equations.function.spread for inference in inferences),
+            **how,
         )
     else:
         stated = [cast("NoisyVotes", result._scores()) for result in orders]
         items = combine([*map(score_source, stated)], np.full((m, 1), 0.5 * (m - 1)), **how)
         if all(votes.fractions is not None for votes in stated):
-            middle = np.full((m * (m - 1) // 2, 1), 0.5)
-            pairs = combine([*map(fraction_source, stated)], middle, **how)
+            pairs = combine(
+                [*map(fraction_source, stated)], np.full((m * (m - 1) // 2, 1), 0.5), **how
+            )
     return PooledResult(
         results=tuple(fits or orders),
         survey=survey,
@@ -435,12 +438,13 @@ class PooledResult(Summarised):
         level = self._level(alpha)
         of, rows, blocks, null = self._combined(True)
         pvalues = squareform(of.pvalues(rows, blocks, null))
-        ends = rank_sets(
-            np.asarray(self.params),
-            ~np.eye(len(self.items), dtype=bool),
-            lambda left: pvalues <= 2.0 * level / left,
+        return self._limits(
+            *rank_sets(
+                np.asarray(self.params),
+                ~np.eye(len(self.items), dtype=bool),
+                lambda left: pvalues <= 2.0 * level / left,
+            )
         )
-        return self._limits(*ends)
 
     def pairwise(self, alpha: float | None = None) -> pd.DataFrame:
         """Return all pairs with pointwise intervals.
@@ -733,8 +737,7 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
             weight=weight,
         )
         if details:
-            facts = member.summary(details=True).header
-            estimates += [f"{key} {value}." for key, value in facts]
+            estimates += [f"{key} {value}." for key, value in member.summary(details=True).header]
     return tables.Notes(
         estimates=estimates,
         tests=[

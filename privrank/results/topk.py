@@ -614,9 +614,12 @@ class TopKResult(Result):
         """
         level = self._level(alpha)
         pvalues = self._all_gap_pvalues()
-        others = ~np.eye(len(self.items), dtype=bool)
         return self._limits(
-            *rank_sets(self.estimate, others, lambda left: pvalues <= 2.0 * level / left)
+            *rank_sets(
+                self.estimate,
+                ~np.eye(len(self.items), dtype=bool),
+                lambda left: pvalues <= 2.0 * level / left,
+            )
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -635,8 +638,9 @@ class TopKResult(Result):
         name = "net_wins" if self._by_net else "win_rate"
         numbers = {name: self.params, "std_err": self.bse, "pvalue": self.pvalues}
         frame = pd.DataFrame(numbers).join(self.conf_int())
-        frame = frame.assign(net_wins=self.net_wins, rank=self.ranks())
-        frame = frame.join(self.rank_conf_int().add_prefix("rank_"))
+        frame = frame.assign(net_wins=self.net_wins, rank=self.ranks()).join(
+            self.rank_conf_int().add_prefix("rank_")
+        )
         frame["selected"] = frame.index.isin(self.selected)
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
@@ -716,13 +720,13 @@ class TopKResult(Result):
 
 def identified_notes(result: TopKResult) -> list[str]:
     """Return notes on items or differences that are not identified."""
-    facts = result._facts()
     if uncounted(result.release):
         return said("net wins alone")
     names = [item for item, known in zip(result.items, result._known, strict=True) if not known]
     return [
         *part_notes(
-            result.release.design, [part for part in facts.components.groups if len(part) > 1]
+            result.release.design,
+            [part for part in result._facts().components.groups if len(part) > 1],
         ),
         *warned("uncounted items", names, names=", ".join(names)),
     ]
