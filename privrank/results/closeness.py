@@ -333,8 +333,13 @@ class ClosenessResult(Result):
                 "a detectable effect needs groups whose sizes are public, and no pairs: simulate "
                 "with sizes, or pairs, of your own."
             )
-        reject = self.simulation(self.asked, self.release.plan, sample, self.alpha)
-        return detectable_between(reject, sample, self.alpha, power, replicates)
+        return detectable_between(
+            self.simulation(self.asked, self.release.plan, sample, self.alpha),
+            sample,
+            self.alpha,
+            power,
+            replicates,
+        )
 
     def details(self, alpha: float | None = None) -> pd.DataFrame:
         """Return the differences by item or category, with simultaneous intervals.
@@ -628,10 +633,15 @@ class ClosenessResult(Result):
         )
         if distance is None:
             return notes
-        within = interval_text(*self.conf_int(), least=part.step if distance.exact else 0.0)
         return [
             *notes,
-            *said("interval of the effect", level=percent(1.0 - self.alpha), interval=within),
+            *said(
+                "interval of the effect",
+                level=percent(1.0 - self.alpha),
+                interval=interval_text(
+                    *self.conf_int(), least=part.step if distance.exact else 0.0
+                ),
+            ),
             *said("exact interval", distance.exact),
         ]
 
