@@ -644,11 +644,13 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     notes = []
     if "borda" in frame:
         key = "Borda, sample" if of_sample else "Borda"
-        notes += said("Borda, sets" if NET in release.parts else key, level=level)
-        notes += said("bounds", not of_sample and not release.local)
         # every separated pair lowers the upper end of one rank set by one rank
         known = round((m - frame["rank_upper"]).sum())
-        notes += said("rank sets", level=level, known=known, pairs=pairs)
+        notes += [
+            *said("Borda, sets" if NET in release.parts else key, level=level),
+            *said("bounds", not of_sample and not release.local),
+            *said("rank sets", level=level, known=known, pairs=pairs),
+        ]
     for name, key in _READINGS.items():
         notes += said(key, name in release.plan.settings)
     by_score = rule in ("Borda", "Copeland")

@@ -601,8 +601,10 @@ class BTLResult(CoefficientResult):
         linear = ["linear"] if facts is not None and facts.item_columns else []
         privacy = guarantee.comparison_privacy(release, details)
         if facts is not None and release.source != "none" and design.kind == "public":
-            privacy += said("covariates public", facts.names)
-            privacy += said("order public", facts.ordered)
+            privacy += [
+                *said("covariates public", facts.names),
+                *said("order public", facts.ordered),
+            ]
         return tables.laid_out(
             shown,
             tables.fit_columns(
@@ -701,13 +703,18 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
     else:
         any_shown = design.davidson or frame["coef"].notna().any()
         notes = guarantee.interval_notes("coefficients", release, level) if any_shown else []
-        notes += said("centred" if facts.item_columns else "sum to zero")
         # coefficients without a prefix are worths at these values
         names = " and ".join(name for name, _, _ in facts.bounds)
-        group = " in the reference group" if facts.factors else ""
-        known = names and "Intercept" in facts.columns
-        notes += said("zero of covariates", known, names=names, group=group)
-        notes += _covariate_notes(result, facts)
+        notes += [
+            *said("centred" if facts.item_columns else "sum to zero"),
+            *said(
+                "zero of covariates",
+                names and "Intercept" in facts.columns,
+                names=names,
+                group=" in the reference group" if facts.factors else "",
+            ),
+            *_covariate_notes(result, facts),
+        ]
     perturbed = release.source != "none" and WORTHS in release.parts
     notes += said("scale of sets", design.scaled_by_sets)
     if design.davidson:
@@ -775,8 +782,10 @@ def _test_notes(result: BTLResult) -> list[str]:
             else f"{name}: {tables.UNIDENTIFIED}"
             for name, row in terms.to_dict("index").items()
         ]
-        single = said("coefficient tests", terms["df"].any())
-        return single + said("tests of terms", tests="; ".join(tests))
+        return [
+            *said("coefficient tests", terms["df"].any()),
+            *said("tests of terms", tests="; ".join(tests)),
+        ]
     test = result.test_homogeneity()
     if test.df == 0:
         return said("equal worths, unknown")
@@ -802,8 +811,12 @@ def _matching_notes(result: BTLResult) -> list[str]:
         return []
     if math.isnan(matching.off):
         return said("matching unchecked")
-    beta = {"beta": matching.beta, "error": matching.error}
     return [
-        *said("matching allowed for", math.isfinite(matching.error), **beta),
+        *said(
+            "matching allowed for",
+            math.isfinite(matching.error),
+            beta=matching.beta,
+            error=matching.error,
+        ),
         *said("matching checked", pvalue=tables.format_pvalue(matching.pvalue)),
     ]

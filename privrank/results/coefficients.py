@@ -561,8 +561,10 @@ class CoefficientResult(Result):
         if self.release.design.davidson:
             ties = self.tie_parameter
             errors = np.append(errors, ties["std_err"])
-            limits += said("nobody ties", math.isinf(ties["lower"]))
-            limits += said("everybody ties", math.isinf(ties["upper"]))
+            limits += [
+                *said("nobody ties", math.isinf(ties["lower"])),
+                *said("everybody ties", math.isinf(ties["upper"])),
+            ]
         known = np.isfinite(errors).all() and self.conf_int()[shown].notna().all(axis=None)
         return (*self._warned(), *warned("uncertain", not known), *limits)
 
@@ -578,36 +580,43 @@ def fit_warnings(
     facts = equations.covariates
     matching = equations.matching
     parts = equations.components.groups
-    messages = part_notes(release.design, parts, rough=matching is not None)
     by_items = facts is not None and facts.item_columns and len(parts) == 1
-    alone = by_items and pair_counts(release).get("member") is not None
-    messages += warned("item covariates alone", alone)
-    messages += _weak_notes(release.design, equations)
     measured = MOMENTS[0] in release.parts
     few = release.design.nobs < MIN_CLUSTERS
-    messages += warned("few respondents", measured and few, fewest=MIN_CLUSTERS)
     repeated = measured and not few and not release.design.distinct_pairs
-    messages += warned(
-        "repeated questions",
-        repeated and release.design.nobs < MIN_REPEATING,
-        fewest=MIN_REPEATING,
-    )
+    messages = [
+        *part_notes(release.design, parts, rough=matching is not None),
+        *warned(
+            "item covariates alone",
+            by_items and pair_counts(release).get("member") is not None,
+        ),
+        *_weak_notes(release.design, equations),
+        *warned("few respondents", measured and few, fewest=MIN_CLUSTERS),
+        *warned(
+            "repeated questions",
+            repeated and release.design.nobs < MIN_REPEATING,
+            fewest=MIN_REPEATING,
+        ),
+    ]
     if len(parts) == equations.items:  # no number is shown that needs a warning
         return (*messages, *guarantee.delta_notes(release))
-    messages += warned(
-        "infinite", fitted.infinite, estimates="worths" if facts is None else "coefficients"
-    )
     noisy = facts is None and release.source != "none" and len(equations.pairs.first) > 0
     # in the local model unanimous answers to a pair are on the boundary at every epsilon
     beyond = noisy and not attainable(
         equations.score[: equations.items], equations.pairs, equations.function
     )
-    messages += warned("beyond", beyond) + warned("unfinished", not fitted.converged)
-    if matching is not None:
-        messages += _unlike_notes(matching)
-    messages += guarantee.delta_notes(release) + _rough_notes(equations)
-    messages += _ridge_notes(release, equations, fitted)
-    return tuple(messages)
+    return (
+        *messages,
+        *warned(
+            "infinite", fitted.infinite, estimates="worths" if facts is None else "coefficients"
+        ),
+        *warned("beyond", beyond),
+        *warned("unfinished", not fitted.converged),
+        *(_unlike_notes(matching) if matching is not None else []),
+        *guarantee.delta_notes(release),
+        *_rough_notes(equations),
+        *_ridge_notes(release, equations, fitted),
+    )
 
 
 def part_notes(design: Design, parts: Sequence[IntArray], *, rough: bool = False) -> list[str]:
