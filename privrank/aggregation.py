@@ -444,8 +444,11 @@ class PrivateRankAggregation:
         checks.check_choice("method", method, ReportsMethod)
         if rng is not None:
             check_generator(rng)
-        release = release_consensus(tally, "EB-Kemeny" if method == "auto" else "KwikSort", rng)
-        return _warned(release, alpha=alpha, target=target)
+        return _warned(
+            release_consensus(tally, "EB-Kemeny" if method == "auto" else "KwikSort", rng),
+            alpha=alpha,
+            target=target,
+        )
 
 
 def _warned(release: Release, *, alpha: float, target: Target) -> AggregationResult:

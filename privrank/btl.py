@@ -498,8 +498,13 @@ class PrivateBTL:
         >>> result.params.round(2).to_dict()
         {'tea': 0.55, 'coffee': 0.25, 'milk': -0.19, 'water': -0.6}
         """
-        release = with_link(release_wins(tally, "PrivateBTL", ties=ties), find(link))
-        return infer(release, penalty=penalty, solver=solver, alpha=alpha, warn=True)
+        return infer(
+            with_link(release_wins(tally, "PrivateBTL", ties=ties), find(link)),
+            penalty=penalty,
+            solver=solver,
+            alpha=alpha,
+            warn=True,
+        )
 
     @staticmethod
     def from_release(

@@ -264,8 +264,12 @@ class IdentityTest:
         >>> round(test.fit(epsilon=np.inf).pvalue, 3)
         0.014
         """
-        encoded = encode_counts(counts, null_categories(null) if categories is None else categories)
-        return cls(encoded, null, null_nobs=null_nobs, null_noise=null_noise)
+        return cls(
+            encode_counts(counts, null_categories(null) if categories is None else categories),
+            null,
+            null_nobs=null_nobs,
+            null_noise=null_noise,
+        )
 
     def __repr__(self) -> str:
         """Show the shape only."""

@@ -536,9 +536,11 @@ class Population:
                 f"queries must be for people who were not asked before, and the population has "
                 f"only {len(self._ranks)} people. Set the curator's respondents to that number."
             )
-        people = self._ranks[self._asked : self._asked + number]
-        assignments = np.array([query["assignment"] for query in known], dtype=np.int64)
-        reports = self.protocol.simulate(people, self.rng, assignments)
+        reports = self.protocol.simulate(
+            self._ranks[self._asked : self._asked + number],
+            self.rng,
+            np.array([query["assignment"] for query in known], dtype=np.int64),
+        )
         reports["report_id"] = np.array([query["report_id"] for query in known], dtype="U32")
         self._asked += number
         # dropouts never answer; late answers are kept until the next call, where they come first

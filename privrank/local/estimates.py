@@ -110,16 +110,15 @@ def release_consensus(
         best = consensus_of(rule, estimates.filled, estimates.pairs.largest_variance, tie_break)
         order = best.order
         gaps = best.findings if rule in ("Kemeny", "EB-Kemeny") else {}
-    values = {
-        names.SCORES: fixed_point(estimates.scores),
-        names.COVARIANCE: fixed_point(estimates.covariance),
-        names.CONCERNED: (estimates.concerned.ravel(), 1.0),
-        **estimates.values,
-        names.ORDER: (order, 1.0),
-    }
     return release_of(
         tally,
-        values,
+        {
+            names.SCORES: fixed_point(estimates.scores),
+            names.COVARIANCE: fixed_point(estimates.covariance),
+            names.CONCERNED: (estimates.concerned.ravel(), 1.0),
+            **estimates.values,
+            names.ORDER: (order, 1.0),
+        },
         by="PrivateRankAggregation",
         method=rule,
         settings={
@@ -461,8 +460,10 @@ def _sent(protocol: DuchiBall | CapBorda) -> tuple[Sent, IntArray]:
     if isinstance(protocol, CapBorda):
         return protocol.directions, unit
     first, second = unit[protocol.all_pairs.T]
-    directions = protocol.directions
-    return lambda seeds, answers: (1 - 2 * answers)[:, None] * directions(seeds), first - second
+    return (
+        lambda seeds, answers: (1 - 2 * answers)[:, None] * protocol.directions(seeds),
+        first - second,
+    )
 
 
 def by_item(tally: Tally) -> csr_array:

@@ -136,9 +136,13 @@ class Asked:
                 "it as against it. Collect more reports."
             )
         assignment, place = np.unique(tally.assignment, return_inverse=True)
-        count = np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64)
-        whole = (tally.count, table.toarray()) if is_drawn_as_one(protocol) else None
-        return cls(protocol, assignment, count, np.asarray(tally.count @ table, np.float64), whole)
+        return cls(
+            protocol,
+            assignment,
+            count=np.bincount(place, tally.count, minlength=len(assignment)).astype(np.int64),
+            net=np.asarray(tally.count @ table, np.float64),
+            whole=(tally.count, table.toarray()) if is_drawn_as_one(protocol) else None,
+        )
 
     @cached_property
     def digits(self) -> IntArray:

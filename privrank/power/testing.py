@@ -455,8 +455,14 @@ class ClosenessPower(TestPower):
         return tuple(sizes.tolist())
 
     def _sample(self, nobs: int) -> Sample:
-        named = tuple((f"group {k}", size) for k, size in enumerate(self.sizes(nobs), 1))
-        return Sample(self.kind, item_names(self.items), nobs, "row", 1, groups=named)
+        return Sample(
+            self.kind,
+            item_names(self.items),
+            nobs,
+            "row",
+            1,
+            groups=tuple((f"group {k}", size) for k, size in enumerate(self.sizes(nobs), 1)),
+        )
 
     def _against(self, nobs: int) -> Alternatives:
         small = max(int(nobs * np.min(self.shares) / np.sum(self.shares)), 2)

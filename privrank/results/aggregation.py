@@ -464,8 +464,9 @@ class AggregationResult(Result):
         part = self.release.parts[SCORE]
         assert isinstance(part.distribution, DiscreteLaplace | DiscreteGaussian)
         noise = half_width(part.distribution, level) * part.step / self.nobs
-        largest = float(math.comb(len(self.items), 2))
-        low, high = score_interval(score, noise, largest, self.nobs, level, self.target)
+        low, high = score_interval(
+            score, noise, float(math.comb(len(self.items), 2)), self.nobs, level, self.target
+        )
         return float(low), float(high)
 
     def to_frame(self) -> pd.DataFrame:

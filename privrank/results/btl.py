@@ -744,8 +744,10 @@ def _cost_notes(result: BTLResult) -> list[str]:
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
     errors = result._inference().errors
     first, second = np.triu_indices(len(some), 1)
-    noise = facts.noise_covariance(result.estimate.coefficients, facts.pair_terms)
-    counts = propagate(errors.response[some], noise)
+    counts = propagate(
+        errors.response[some],
+        facts.noise_covariance(result.estimate.coefficients, facts.pair_terms),
+    )
     total = errors.total[np.ix_(some, some)]
     parts = [contrasts.own_and_between(part)[first, second] for part in (counts, total)]
     return said("costly counts", np.median(parts[0] / np.maximum(parts[1], 1e-300)) > 0.5)

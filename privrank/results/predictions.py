@@ -103,6 +103,7 @@ def set_probabilities(release: Release, worths: FloatArray, frame: pd.DataFrame)
             named = {"worst": 1.0 / odds.sum(axis=1)}
         else:
             named = {"best": 1.0 / odds.sum(axis=0)}
-        names = [release.survey.items[k] for k in items]
-        rows.append(pd.DataFrame({"row": row, "item": names, **named}))
+        rows.append(
+            pd.DataFrame({"row": row, "item": [release.survey.items[k] for k in items], **named})
+        )
     return pd.concat(rows, ignore_index=True)
