@@ -400,25 +400,6 @@ def _checked_labels(labels: object, codes: Sequence[str]) -> dict[str, str]:
     return {str(code): seen(label) for code, label in labels.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column: estimates and standard errors by term, and the lines below."""
-
-    params: pd.Series[Any]
-    bse: pd.Series[Any]
-    facts: dict[str, Any]
-    public: dict[str, str]
-    unlimited: dict[str, str]
-
-    @property
-    def terms(self) -> list[str]:
-        """Terms with estimates or ranks."""
-        return [
-            *map(str, self.params.index),
-            *(label.removeprefix(RANK_OF) for label in self.facts if RANK_OF in label),
-        ]
-
-
 def summary_col(
     results: Sequence[Summarised],
     *,
@@ -488,20 +469,21 @@ def summary_col(
     if not isinstance(title, str | None):
         raise TypeError(f"title must be a text, got {type(title).__name__}.")
     shown = cast("Sequence[Result]", results)
-    columns = [_Column(*one._numbers(), one._public(), one._unlimited()) for one in shown]
+    params, errors, facts = zip(*(one._numbers() for one in shown), strict=True)
+    public = [one._public() for one in shown]
     headings = (
         [f"eps={one.epsilon:g}" for one in shown] if names is None else check_names("names", names)
     )
     if len(headings) != len(results):
         raise ValueError(f"names must give one heading per result, got {len(headings)}.")
-    terms = list(dict.fromkeys(chain.from_iterable(column.terms for column in columns)))
+    terms = list(dict.fromkeys(chain.from_iterable(map(_terms, params, facts))))
     if rows is not None:
         known = terms
         terms = check_names("rows", rows)
         if unknown := [row for row in terms if row not in known]:
             raise ValueError(f"rows must be among {', '.join(known)}, and {unknown[0]!r} is not.")
     # ranks are lines below the rule, under the estimates of the same terms
-    estimates = _estimate_rows(columns, terms, digits)
+    estimates = _estimate_rows(params, errors, [one._unlimited() for one in shown], terms, digits)
     families = {one.family for one in shown}
     # a warning that is not about all columns begins with theirs
     distinct = len({*headings}) == len(headings)
@@ -512,10 +494,10 @@ def summary_col(
         title=title or (families.pop() if len(families) == 1 else "Results side by side"),
         header=(),
         columns=("", *headings),
-        rows=(*estimates, *_fact_rows(columns, terms, digits)),
+        rows=(*estimates, *_fact_rows(facts, public, terms, digits)),
         notes=(
-            *said("errors in parentheses", any(len(column.bse) for column in columns)),
-            *said("seeded", any("seeded" in column.public["noise"] for column in columns)),
+            *said("errors in parentheses", any(map(len, errors))),
+            *said("seeded", any("seeded" in column["noise"] for column in public)),
             *cautions,
         ),
         rule=len(estimates),
@@ -523,38 +505,52 @@ def summary_col(
     )
 
 
+def _terms(params: pd.Series[Any], facts: Mapping[str, Any]) -> list[str]:
+    """Return the terms of a column: those of its estimates, then those of its ranks."""
+    return [
+        *map(str, params.index),
+        *(label.removeprefix(RANK_OF) for label in facts if RANK_OF in label),
+    ]
+
+
 def _estimate_rows(
-    columns: Sequence[_Column], terms: Sequence[str], digits: int
+    params: Sequence[pd.Series[Any]],
+    errors: Sequence[pd.Series[Any]],
+    unlimited: Sequence[Mapping[str, str]],
+    terms: Sequence[str],
+    digits: int,
 ) -> list[tuple[str, ...]]:
     """Return a row of estimates and one of their standard errors for each term."""
-    kinds = [str(column.params.name or "") for column in columns]
+    kinds = [str(column.name or "") for column in params]
     rows = [("estimate", *kinds)] if len({*kinds} - {""}) > 1 else []
     for term in terms:
-        estimates = [term]
-        errors = [""]
-        for column in columns:
-            estimates.append(_printed("", column.params.get(term), digits))
-            error = column.bse.get(term)
+        below = [""]
+        for bse, limits in zip(errors, unlimited, strict=True):
+            error = bse.get(term)
             missing = error is None or math.isnan(error)
-            shown = [_printed("", error, digits), *filter(None, [column.unlimited.get(term)])]
-            errors.append("" if missing else f"({', '.join(shown)})")
-        if any(term in column.params.index for column in columns):
-            rows += [tuple(estimates), tuple(errors)]
+            shown = [_printed("", error, digits), *filter(None, [limits.get(term)])]
+            below.append("" if missing else f"({', '.join(shown)})")
+        if any(term in column.index for column in params):
+            estimates = (_printed("", column.get(term), digits) for column in params)
+            rows += [(term, *estimates), tuple(below)]
     return rows
 
 
 def _fact_rows(
-    columns: Sequence[_Column], terms: Sequence[str], digits: int
+    facts: Sequence[dict[str, Any]],
+    public: Sequence[dict[str, str]],
+    terms: Sequence[str],
+    digits: int,
 ) -> list[tuple[str, ...]]:
     """Return other lines of the results, then the public facts of their releases."""
     labels = [
         label
-        for label in dict.fromkeys(chain(*(column.facts for column in columns)))
+        for label in dict.fromkeys(chain(*facts))
         if not label.startswith(RANK_OF) or label.removeprefix(RANK_OF) in terms
     ]
     rows = []
-    for label in (*labels, *dict.fromkeys(chain(*(column.public for column in columns)))):
-        values = [(column.public | column.facts).get(label) for column in columns]
+    for label in (*labels, *dict.fromkeys(chain(*public))):
+        values = [(stated | own).get(label) for stated, own in zip(public, facts, strict=True)]
         if any(value is not None for value in values):
             rows.append((label, *(_printed(label, value, digits) for value in values)))
     return rows
