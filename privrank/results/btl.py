@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.fit import answer_probabilities
@@ -30,7 +31,7 @@ from privrank.results import guarantee, plots, predictions, tables
 from privrank.results.claims import assumed, percent, said
 from privrank.results.coefficients import TIE_ROW, CoefficientResult
 from privrank.results.hypotheses import HypothesisTest
-from privrank.util.arrays import immutable
+from privrank.util.arrays import AnyArray, FloatArray, immutable
 from privrank.util.checks import check_choice, check_count, check_flag, check_number
 from privrank.util.solvers import propagate
 
@@ -186,14 +187,16 @@ class BTLResult(CoefficientResult):
                 f"link={self.link.name!r}: use params, or probabilities() for chances."
             )
         predictions.check_comparable(self.release)
+        return self._series(self._by_component(softmax, at), "worth")
+
+    def _by_component(self, function: Callable[[FloatArray], AnyArray], at: At) -> FloatArray:
+        """Return a function of the worths of each component; missing for single items."""
         worths = self._at(at).values
-        shares = np.full(len(worths), np.nan)
+        values = np.full(len(worths), np.nan)
         for part in self._inference().equations.components.groups:
             if len(part) > 1:
-                # subtract the largest worth to prevent overflow of exponentials
-                weight = np.exp(worths[part] - worths[part].max())
-                shares[part] = weight / weight.sum()
-        return self._series(shares, "worth")
+                values[part] = function(worths[part])
+        return values
 
     def ranks(self, at: At = None) -> pd.Series[Any]:
         """Return ranks, 1 = most preferred; equal worths share a rank (1, 1, 3).
@@ -206,11 +209,7 @@ class BTLResult(CoefficientResult):
         >>> result.ranks().to_dict()
         {'crimRate': 1, 'position': 3, 'socBurd': 2, 'culture': 4}
         """
-        worths = self._at(at).values
-        ranks = np.full(len(worths), np.nan)
-        for part in self._inference().equations.components.groups:
-            if len(part) > 1:
-                ranks[part] = shared_ranks(worths[part])
+        ranks = self._by_component(shared_ranks, at)
         return self._series(ranks if np.isnan(ranks).any() else ranks.astype(np.int64), "rank")
 
     def rank_conf_int(self, alpha: float | None = None, *, at: At = None) -> pd.DataFrame:
@@ -343,8 +342,11 @@ class BTLResult(CoefficientResult):
             raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
         shown = pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
         inference = self._inference()
-        t = shown @ self.estimate.coefficients
-        t = np.where(inference.equations.components.identifies(shown), t, np.nan)
+        t = np.where(
+            inference.equations.components.identifies(shown),
+            shown @ self.estimate.coefficients,
+            np.nan,
+        )
         lower, upper = scoretests.intervals(inference, shown, self._level(alpha))
         columns = predictions.answer_columns(t, inference)
         columns |= predictions.preference_columns([self.release], t, lower, upper)
