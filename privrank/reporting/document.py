@@ -168,19 +168,18 @@ def _entries(results: Any) -> list[tuple[str, Any, tables.Table]]:
     if isinstance(results, Mapping):
         headings = check_names("results", list(results))
         entries = list(results.values())
-        places = [f"results[{heading!r}]" for heading in headings]
     else:
         several = isinstance(results, Sequence) and not isinstance(results, str)
         entries = list(results) if several else [results]
         headings = [""] * len(entries)
-        places = ["results"] * len(entries)
     if not entries:
         raise ValueError("results must hold at least one result.")
     named = []
-    for place, heading, entry in zip(places, headings, entries, strict=True):
+    for heading, entry in zip(headings, entries, strict=True):
         summary = None if isinstance(entry, type) else getattr(entry, "summary", None)
         table = summary() if callable(summary) else entry
         if not isinstance(table, tables.Table):
+            place = f"results[{heading!r}]" if isinstance(results, Mapping) else "results"
             raise TypeError(
                 f"{place} must be a result, such as fit() of a model returns, or a table of "
                 f"results, got {type(entry).__name__}."
