@@ -700,14 +700,17 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
         shared = (frame["rank"].loc[list(part)] for part in result.components)
         connected = sum(len(part) > 1 for part in result.components)
         key = "worths of components" if connected > 1 else "worths"
-        notes = guarantee.interval_notes(key, release, level) if connected else []
-        notes += [*chain.from_iterable(map(guarantee.tie_notes, shared)), *_cost_notes(result)]
+        notes = [
+            *(guarantee.interval_notes(key, release, level) if connected else []),
+            *chain.from_iterable(map(guarantee.tie_notes, shared)),
+            *_cost_notes(result),
+        ]
     else:
         any_shown = design.davidson or frame["coef"].notna().any()
-        notes = guarantee.interval_notes("coefficients", release, level) if any_shown else []
         # coefficients without a prefix are worths at these values
         names = " and ".join(name for name, _, _ in facts.bounds)
-        notes += [
+        notes = [
+            *(guarantee.interval_notes("coefficients", release, level) if any_shown else []),
             *said("centred" if facts.item_columns else "sum to zero"),
             *said(
                 "zero of covariates",

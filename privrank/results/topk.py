@@ -745,9 +745,12 @@ def _estimate_notes(result: TopKResult) -> list[str]:
     else:
         counted = "by wins and losses" if SIDES in result._facts().terms else "by nets and counts"
         target = "by net wins" if result._by_net else counted
-        intervals = said(target, result._by_net or release.design.unknown)
-        shown = "net wins" if result._by_net else "win rates"
-        intervals += guarantee.interval_notes(shown, release, percent(1.0 - result.alpha))
+        intervals = [
+            *said(target, result._by_net or release.design.unknown),
+            *guarantee.interval_notes(
+                "net wins" if result._by_net else "win rates", release, percent(1.0 - result.alpha)
+            ),
+        ]
     return [
         *intervals,
         *guarantee.tie_notes(ranks, "equal estimates, selection" if divided else ""),
