@@ -200,8 +200,12 @@ class SubRanking(Asking):
         super().__post_init__()
         high = min(len(self.items), LARGEST_SIZE)
         # one of size! orders is reported, and the response favours a single order
-        size = best_size(self.epsilon, high) if self.size is None else self.size
-        size = check_count("size", size, low=2, high=high)
+        size = check_count(
+            "size",
+            best_size(self.epsilon, high) if self.size is None else self.size,
+            low=2,
+            high=high,
+        )
         self._set(size=size, width=size, options=math.factorial(size))
         if self.assignments > LARGEST_CODE:
             raise ValueError(
@@ -734,10 +738,18 @@ class CapBorda(Protocol):
                 "items must be three or more. Use RandomPairs for the order of two items."
             )
         bits = math.ceil(math.log2(2 * math.exp(min(self.epsilon, 10))))
-        options = min(4096, max(128, 2**bits)) if self.candidates is None else self.candidates
-        options = check_count("candidates", options, low=2, high=4096)
-        cap = best_cap(self.epsilon, len(self.items), options) if self.cap is None else self.cap
-        cap = check_count("cap", cap, low=1, high=options - 1)
+        options = check_count(
+            "candidates",
+            min(4096, max(128, 2**bits)) if self.candidates is None else self.candidates,
+            low=2,
+            high=4096,
+        )
+        cap = check_count(
+            "cap",
+            best_cap(self.epsilon, len(self.items), options) if self.cap is None else self.cap,
+            low=1,
+            high=options - 1,
+        )
         self._set(candidates=options, options=options, cap=cap, favoured=cap)
 
     @property

@@ -405,11 +405,12 @@ class Power(ABC):
             words = units if name == "nobs" else "epsilon ="
             return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
         shown = self._shown(solved.at)
-        words = f"{name.replace('_', ' ')} ="
         # transform the error to the shown scale by a step to the side that is in range
         side = -1.0 if solved.at + solved.error > most else 1.0
         error = abs(self._shown(solved.at + side * solved.error) - shown)
-        return Estimate(shown, error, words=words, assumption=self._assumption)
+        return Estimate(
+            shown, error, words=f"{name.replace('_', ' ')} =", assumption=self._assumption
+        )
 
     def _range(self, name: str, at: DesignPoint) -> tuple[float, float, float]:
         """Return the start and the range of the search for a number."""

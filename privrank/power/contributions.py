@@ -118,8 +118,7 @@ def contribution_tradeoff(
     most = math.comb(len(labels), 2) if distinct else math.inf
     cuts = tuple(dict.fromkeys(int(min(cut, most)) for cut in cuts))
     # a simulated survey has at most 2^24 numbers, one for each respondent and item, or row
-    answers = _declared(activity, 2**24 // max(len(labels), cuts[-1]))
-    answers = np.minimum(answers, most)
+    answers = np.minimum(_declared(activity, 2**24 // max(len(labels), cuts[-1])), most)
     rows = {}
     for bound in cuts:
         facts = Design(
