@@ -512,8 +512,11 @@ def identity_statistic(
     # statistic includes the number of such observations
     query = _of_counts(method, n, null, sample, xi)
     if null.rules_out and math.isinf(xi):
-        blind = tuple(one for one in query.blind_to if one != "impossible observations")
-        query = replace(query, impossible=partial(categories.impossible_count, p=p), blind_to=blind)
+        query = replace(
+            query,
+            impossible=partial(categories.impossible_count, p=p),
+            blind_to=tuple(one for one in query.blind_to if one != "impossible observations"),
+        )
     return query if choices else categories.of_ranks(query)
 
 

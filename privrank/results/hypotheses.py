@@ -435,8 +435,8 @@ def likelihood_ratio(larger: Inference, smaller: Inference) -> pd.Series[Any]:
     free, left = (
         int(np.rint(np.trace(fit.equations.linear.identity))) for fit in (larger, smaller)
     )
-    terms = (fit.release.design.covariates for fit in (smaller, larger))
-    if not _within(*terms) or free == left:
+    nested = _within(smaller.release.design.covariates, larger.release.design.covariates)
+    if not nested or free == left:
         raise ValueError(
             "restricted must leave out terms of the larger model's formula, and have no others: "
             "call compare_lr_test of the larger model with the smaller one."
