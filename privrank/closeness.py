@@ -386,10 +386,14 @@ class ClosenessTest:
             effect_epsilon=effect_epsilon,
             details_epsilon=details_epsilon,
         )
-        # simulate the quantiles of the statistic's noise before the budget is spent
-        public = public_quantiles(comparison, sample, plan.number("scale"))
         release = release_comparison(
-            self._encoded, comparison, plan, public=public, budget=budget, rng=rng
+            self._encoded,
+            comparison,
+            plan,
+            # simulated before the budget is spent: the quantiles of the statistic's noise
+            public=public_quantiles(comparison, sample, plan.number("scale")),
+            budget=budget,
+            rng=rng,
         )
         return fit_error_guard(
             partial(self.from_release, release, alpha=alpha),

@@ -406,9 +406,14 @@ class IdentityTest:
         )
         distribution = null_for(query, draws, alpha)
         plan = plan_sample(query, epsilon, delta, effect, "IdentityTest", method, settings)
-        completing = null.tabulated() if getattr(self._encoded, "missing", "") == "half" else null
         release = release_sample(
-            self._encoded, query, plan, null=completing, effect=effect, budget=budget, rng=rng
+            self._encoded,
+            query,
+            plan,
+            null=null.tabulated() if getattr(self._encoded, "missing", "") == "half" else null,
+            effect=effect,
+            budget=budget,
+            rng=rng,
         )
         return fit_error_guard(
             partial(

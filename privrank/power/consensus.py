@@ -200,9 +200,12 @@ class AggregationPower(Power):
         ranks = model.rvs(at.nobs, rng)
         release: Release | None = None
         if isinstance(plan, Plan):
-            sample = Sample("rankings", item_names(self.items), at.nobs, "row", 1)
             release = release_aggregation(
-                EncodedSample(sample, ranks), plan, budget=None, rng=rng, find=agkm22.finder(plan)
+                EncodedSample(Sample("rankings", item_names(self.items), at.nobs, "row", 1), ranks),
+                plan,
+                budget=None,
+                rng=rng,
+                find=agkm22.finder(plan),
             )
         else:
             tally = plan.tally(plan.simulate(ranks, rng))

@@ -116,8 +116,12 @@ def report(
         if isinstance(entry, Result | PooledResult)
     ]
     heads = ("N", "unit", "epsilon", "delta", "noise")
-    rows = tuple((name, *(facts[head] for head in heads)) for name, facts in public)
-    overview = tables.Table("Results on this page", (), ("result", *heads), rows)
+    overview = tables.Table(
+        "Results on this page",
+        header=(),
+        columns=("result", *heads),
+        rows=tuple((name, *(facts[head] for head in heads)) for name, facts in public),
+    )
     # apart from the user's own text the page contains released values only
     page = tables.render(
         "report.html",
@@ -320,8 +324,9 @@ def _fitted(result: BTLResult) -> str:
     for part in several:
         among = f" of {_listed(part)}" if len(result.components) > 1 else ""
         # each part has rank sets of its own, which hold simultaneously with the sets of the others
-        ranks = frame[frame.index.isin(part)]
-        said.append(_ranked(ranks, f"Ranking{among} by worth", result.alpha))
+        said.append(
+            _ranked(frame[frame.index.isin(part)], f"Ranking{among} by worth", result.alpha)
+        )
     if alone := [item for item in result.items if item not in {*sum(several, ())}]:
         said.append(f"No ranks are stated for {_listed(alone)}.")
     return " ".join(said)
