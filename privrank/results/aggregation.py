@@ -695,5 +695,9 @@ def _local_notes(release: Release) -> list[str]:
         return notes + said("reports of rankings")
     counts = release.parts[PAIR_COUNTS].values
     unasked = int((counts == 0).sum())
-    key = "unasked pairs, scored" if SCORES in release.parts else "unasked pairs"
-    return notes + said(key, unasked, unasked=unasked, pairs=len(counts))
+    return notes + said(
+        "unasked pairs, scored" if SCORES in release.parts else "unasked pairs",
+        unasked,
+        unasked=unasked,
+        pairs=len(counts),
+    )

@@ -347,8 +347,10 @@ class Result(Summarised):
             lists.append(tuple(name for name, _ in survey.groups))
         elif (facts := survey.covariates) is not None:
             lists += [facts.item_columns, facts.columns]
-        codes = [*survey.items, *(name for names in lists[1:] for name in names if name != _REST)]
-        renamed = _checked_labels(labels, codes)
+        renamed = _checked_labels(
+            labels,
+            [*survey.items, *(name for names in lists[1:] for name in names if name != _REST)],
+        )
         items, *more = (tuple(renamed.get(name, name) for name in names) for names in lists)
         for names in (items, *more):
             shown = [seen(name) for name in names]

@@ -567,8 +567,10 @@ class BTLResult(CoefficientResult):
             return self._cautioned(frame)
         frame = frame.assign(rank=self.ranks()).join(self.rank_conf_int().add_prefix("rank_"))
         # ranks are within a component: sort by the size of the component, then by rank
-        parts = sorted(self._inference().equations.components.groups, key=len, reverse=True)
-        ranked = (frame.iloc[part].sort_values("rank", kind="stable") for part in parts)
+        ranked = (
+            frame.iloc[part].sort_values("rank", kind="stable")
+            for part in sorted(self._inference().equations.components.groups, key=len, reverse=True)
+        )
         return self._cautioned(pd.concat(ranked))
 
     def _table(self, details: bool) -> tables.Table:
@@ -800,15 +802,17 @@ def _test_notes(result: BTLResult) -> list[str]:
     key = "equal worths"
     if len(result.components) > 1:
         key += ", components" if len(several) > 1 else ", identified"
-    method = "worth tests, Wald" if result._inference().many else "worth tests"
     pvalue = tables.format_pvalue(test.pvalue)
-    return said(method) + said(
-        key,
-        count=len(several[0]),
-        statistic=test.statistic,
-        df=test.df,
-        pvalue=f"Monte Carlo {pvalue}" if test.draws else pvalue,
-    )
+    return [
+        *said("worth tests, Wald" if result._inference().many else "worth tests"),
+        *said(
+            key,
+            count=len(several[0]),
+            statistic=test.statistic,
+            df=test.df,
+            pvalue=f"Monte Carlo {pvalue}" if test.draws else pvalue,
+        ),
+    ]
 
 
 def _matching_notes(result: BTLResult) -> list[str]:

@@ -438,8 +438,9 @@ class TopKResult(Result):
         if not known.any():
             return readonly_copy(np.ones(known.shape), np.float64)
         gap = np.abs(self.estimate[:, None] - self.estimate)
-        met = most_met(facts, self.release.design, self.degrees)
-        alone = equal_variances(facts, self.degrees, self.scale, met)
+        alone = equal_variances(
+            facts, self.degrees, self.scale, most_met(facts, self.release.design, self.degrees)
+        )
         counts = self._count_errors(self.estimate)
         noise = self._cells() + counts[:, None] + counts
         sd = np.sqrt(np.maximum(np.where(known, self.effects, 1.0) * alone + noise, 1e-18))
@@ -636,8 +637,9 @@ class TopKResult(Result):
         culture      0.319    0.057     4     False
         """
         name = "net_wins" if self._by_net else "win_rate"
-        numbers = {name: self.params, "std_err": self.bse, "pvalue": self.pvalues}
-        frame = pd.DataFrame(numbers).join(self.conf_int())
+        frame = pd.DataFrame({name: self.params, "std_err": self.bse, "pvalue": self.pvalues}).join(
+            self.conf_int()
+        )
         frame = frame.assign(net_wins=self.net_wins, rank=self.ranks()).join(
             self.rank_conf_int().add_prefix("rank_")
         )
