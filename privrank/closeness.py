@@ -426,9 +426,8 @@ class ClosenessTest:
         # one-bit methods keep the level of their fit; a p-value can be compared with any level
         level = float(release.plan.settings.get("level", checks.check_alpha(alpha)))
         survey = tested_survey(release)
-        method = release.plan.method
-        known = compared_groups(survey).groups and method in _known(survey)
-        comparison = compare(method, survey) if known else None
+        known = compared_groups(survey).groups and release.plan.method in _known(survey)
+        comparison = compare(release.plan.method, survey) if known else None
         if comparison is None or comparison.name != release.mechanism:
             raise ValueError("release must be of a ClosenessTest, but it is of another model.")
         check_scale(release, comparison)

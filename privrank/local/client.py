@@ -100,8 +100,7 @@ class Client:
         >>> print(client.explain().split(".")[0])
         Your ranking does not leave this device
         """
-        digits = self.protocol.digits
-        part = "it" if digits == 1 else f"each of its {digits} parts"
+        part = "it" if self.protocol.digits == 1 else f"each of its {self.protocol.digits} parts"
         return (
             f"Your ranking does not leave this device. One report does, drawn at random: with "
             f"probability {self.protocol.response.favoured_probability:.2f} {part} agrees with "

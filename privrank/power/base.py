@@ -394,15 +394,14 @@ class Power(ABC):
             probability=self.probability,
         )
         solved = least_number(search, start)
-        units = self._counted
         if solved is None:
             up_to = "" if varied == "effect" else f" up to {most:.0f}"
             raise ValueError(
-                f"no {varied}{up_to} reaches {self.outcome} {target:g}. State more {units}, a "
-                f"larger effect, a larger epsilon or less {self.outcome}."
+                f"no {varied}{up_to} reaches {self.outcome} {target:g}. State more "
+                f"{self._counted}, a larger effect, a larger epsilon or less {self.outcome}."
             )
         if varied != "effect":
-            words = units if name == "nobs" else "epsilon ="
+            words = self._counted if name == "nobs" else "epsilon ="
             return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
         shown = self._shown(solved.at)
         # transform the error to the shown scale by a step to the side that is in range

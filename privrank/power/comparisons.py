@@ -126,9 +126,10 @@ class ComparisonPower(Power):
 
     def _facts(self, nobs: int, epsilon: float) -> Design:
         """Return the public facts of a survey in which all pairs are asked equally often."""
-        kind = self.design
-        design = Design(self._names, nobs, self.unit, self.max_rows, True, self.ties, kind, None)
-        if kind == "private" and math.isfinite(epsilon):
+        design = Design(
+            self._names, nobs, self.unit, self.max_rows, True, self.ties, self.design, None
+        )
+        if self.design == "private" and math.isfinite(epsilon):
             return design
         pairs = PairCounts.equal(len(self._names), nobs * self.max_rows / self._distinct)
         return replace(design, pairs=replace(pairs, origin="observed"))

@@ -617,17 +617,16 @@ class AggregationResult(Result):
 def _noise(result: AggregationResult, details: bool) -> guarantee.NoiseWords:
     """Return the noise, its statistic and its scale in words."""
     release = result.release
-    parts = release.parts
     if release.local:
         return guarantee.NoiseWords(
             "", release.mechanism, f"gain {release.plan.number('gain'):.4g}"
         )
-    name = next((name for name in _STATISTICS if name in parts), None)
+    name = next((name for name in _STATISTICS if name in release.parts), None)
     if name is None or result.stated is None:
         return guarantee.NoiseWords(release.plan.method, "", "none (an order is released)")
     exact, shown, unit = _STATISTICS[name]
     return guarantee.NoiseWords(
-        guarantee.noise_name(parts[name], details),
+        guarantee.noise_name(release.parts[name], details),
         exact if details else shown,
         f"sd {result.stated.noise_sd:.4g} per {unit}",
     )

@@ -648,15 +648,16 @@ class BTLResult(CoefficientResult):
         'worth (log-odds, mean 0)'
         """
         facts = self.release.design.covariates
-        name = self.link.name
         seeded = self.release.source == "seeded"
         heading = f"{guarantee.model_name(self.release)} worths ({guarantee.caption(self.release)})"
         if facts is None:
-            return plots.worth(self.to_frame(), self.alpha, heading, name, seeded=seeded, ax=ax)
+            return plots.worth(
+                self.to_frame(), self.alpha, heading, self.link.name, seeded=seeded, ax=ax
+            )
         return plots.group_worths(
             self.worths(),
             [factor for factor, _ in facts.factors],
-            f"{plots.worth_label(name)}, {plots.interval_words(self.alpha)}",
+            f"{plots.worth_label(self.link.name)}, {plots.interval_words(self.alpha)}",
             heading,
             seeded=seeded,
             ax=ax,

@@ -726,7 +726,6 @@ def _detail_notes(result: ClosenessResult) -> list[str]:
     frame = result._details()
     if frame is None:
         return []
-    release = result.release
     clear = frame[frame["clear"]]
     stated = clear_words(result._sample, clear, _MAX_WORDS)
     left = len(clear) - len(stated)
@@ -735,9 +734,9 @@ def _detail_notes(result: ClosenessResult) -> list[str]:
         keys = ("shares by group", "shares by group, released")
     return [
         *said(
-            keys[0] if release.source == "none" else keys[1],
+            keys[0] if result.release.source == "none" else keys[1],
             measure="mean ranks" if result._sample.kind == "rankings" else "shares",
-            epsilon=release.parts[f"{DETAILS} 0"].epsilon,
+            epsilon=result.release.parts[f"{DETAILS} 0"].epsilon,
             count=len(frame),
             level=percent(1.0 - result.alpha),
         ),

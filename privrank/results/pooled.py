@@ -509,14 +509,13 @@ class PooledResult(Summarised):
         """
         of = self.by_item if self.by_pair is None else self.by_pair
         statistics, pvalues = of.heterogeneity()
-        df = of.freedom
         total = float(statistics.sum())
         return pd.Series(
             {
                 "statistic": float(statistics[np.argmin(pvalues)]),
-                "df": df,
+                "df": of.freedom,
                 "pvalue": min(1.0, float(pvalues.min()) * len(pvalues)),
-                "I2": max(0.0, 1.0 - df * len(pvalues) / total) if total > 0 else 0.0,
+                "I2": max(0.0, 1.0 - of.freedom * len(pvalues) / total) if total > 0 else 0.0,
             },
             name="heterogeneity",
             dtype=object,
@@ -677,11 +676,10 @@ def twice_notes(results: Sequence[Any], names: Sequence[str]) -> list[str]:
 def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
     """Return the header of a summary: the data, the guarantee and Q."""
     test = result.test_heterogeneity()
-    same = result.survey == "same"
     releases = [member.release for member in result.results]
     units = sorted({release.survey.unit for release in releases})
     unit = units[0] if len(units) == 1 else "unit"
-    pooled = f"{len(releases)} {'releases, same survey' if same else 'surveys'}"
+    pooled = f"{len(releases)} {'releases, same survey' if result._same else 'surveys'}"
     if result.tau is not None:
         pooled = f"{pooled}, random effects"
     epsilons = " + ".join(f"{member.epsilon:g}" for member in result.results)
@@ -690,7 +688,7 @@ def _header(result: PooledResult) -> tuple[tuple[str, str], ...]:
         ("Items:", str(len(result.items))),
         (f"No. {unit.capitalize()}s:", f"{result.nobs:,}"),
         ("Privacy unit:", f"{' or '.join(units)} (replace one)"),
-        ("Epsilon:", f"{result.epsilon:g} ({epsilons if same else 'the largest'})"),
+        ("Epsilon:", f"{result.epsilon:g} ({epsilons if result._same else 'the largest'})"),
         ("Delta:", f"{result.delta:g}"),
         (
             "Noise:",
@@ -707,7 +705,6 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
     first = result.results[0]
     releases = [member.release for member in result.results]
     worths = isinstance(first, BTLResult)
-    same = result.survey == "same"
     what = "worths" if worths else "scores"
     estimates = said(
         f"pooled {what}" if result.tau is None else f"mean {what}",
@@ -718,7 +715,7 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
     model = ""
     counted: list[str] = []
     rests = {key for release in releases for key in guarantee.assumptions(release)}
-    if not same:
+    if not result._same:
         rests.add("surveys" if result.tau is None else "drawn")
     if isinstance(first, BTLResult):
         rests.add("model")
@@ -743,12 +740,12 @@ def _notes(result: PooledResult, details: bool) -> tables.Notes:
         tests=[
             *said("pooled worth tests", worths),
             *said("score means", not worths, mean=0.5 * (len(result.items) - 1)),
-            *said("Q of releases" if same else "Q of surveys"),
+            *said("Q of releases" if result._same else "Q of surveys"),
             *said("Q of items" if result.by_pair is None else "Q of pairs", not worths),
         ],
         assumptions=[*assumed(rests, model), *dict.fromkeys(counted)],
         privacy=[
-            *said("several surveys", not same),
+            *said("several surveys", not result._same),
             *said("units differ", len({release.survey.unit for release in releases}) > 1),
         ],
     )
