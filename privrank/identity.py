@@ -170,21 +170,22 @@ class IdentityTest:
             missing=missing,
             known=null_categories(null),
         )
-        encoded = self._encoded
         self._null = read_null(
-            null, encoded.sample, anywhere=getattr(encoded, "missing", None) == "half"
+            null,
+            self._encoded.sample,
+            anywhere=getattr(self._encoded, "missing", None) == "half",
         )
         # a null estimated from other answers makes this a two-sample test: fit() runs a
         # ClosenessTest
         self._two = None
         if null_nobs is not None:
-            if isinstance(encoded, EncodedChoices):
+            if isinstance(self._encoded, EncodedChoices):
                 raise ValueError(
                     "null_nobs= and null_noise= must be left out for choices from offered sets. "
                     "Their null worths must be known exactly."
                 )
             self._two = ClosenessTest(
-                against_answers(encoded, self._null, null_nobs, null_noise), None
+                against_answers(self._encoded, self._null, null_nobs, null_noise), None
             )
         elif null_noise is not None:
             raise ValueError(

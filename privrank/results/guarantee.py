@@ -432,8 +432,10 @@ def bound_notes(design: Design) -> list[str]:
 def tie_notes(ranks: pd.Series[Any], key: str = "") -> list[str]:
     """Return notes on items that share a rank and (by key) on their order."""
     tied = [", ".join(map(str, part.index)) for _, part in ranks.groupby(ranks) if len(part) > 1]
-    notes = said("equal estimates", tied, names="; ".join(tied))
-    return notes + said(key, tied) if key else notes
+    return [
+        *said("equal estimates", tied, names="; ".join(tied)),
+        *said(key, key and tied),
+    ]
 
 
 def delta_notes(release: Release) -> list[str]:

@@ -369,14 +369,12 @@ def pairwise(
     values = probabilities.to_numpy().copy()
     np.fill_diagonal(values, 0.5)
     image = ax.imshow(values, cmap="RdBu_r", vmin=0.1, vmax=0.9)
-    ax.set_facecolor("0.8")
     names = _wrapped([str(item) for item in probabilities.index])
     ax.set_xticks(
         range(m), names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False
     )
     ax.set_yticks(range(m), names, parse_math=False)
-    ax.set_xlabel("compared with (column)")
-    ax.set_ylabel("preferred item (row)")
+    ax.set(facecolor="0.8", xlabel="compared with (column)", ylabel="preferred item (row)")
     if m <= 15:
         for (row, column), value in np.ndenumerate(values):
             if row != column:
@@ -512,8 +510,7 @@ def null_distribution(
         ax.axvline(
             threshold, color=_INK, lw=1.2, ls="--", label=f"critical value ({100 * alpha:g}%)"
         )
-    ax.set_ylabel("density under H0")
-    ax.set_ylim(bottom=0.0)
+    ax.set(ylabel="density under H0", ylim=(0.0, None))
     return _finish(ax, caption, "test statistic (including privacy noise)", seeded=seeded)
 
 
@@ -552,8 +549,7 @@ def planned(
         label = "non-private" if label == "epsilon = inf" else label
         low, high = (rows[outcome] + side * rows["std err"] for side in (-2, 2))
         if frame[outcome].between(0, 1).all():
-            low = low.clip(0, 1)
-            high = high.clip(0, 1)
+            low, high = (limit.clip(0, 1) for limit in (low, high))
         band = "2 Monte Carlo standard errors" if number == 0 and frame["std err"].any() else None
         ax.fill_between(rows[across], low, high, color=color, alpha=0.2, lw=0, label=band)
         ax.plot(rows[across], rows[outcome], color=color, marker=marker, ms=5, label=label)
@@ -578,6 +574,5 @@ def planned(
         ax.set_xticks([], minor=True)
     else:
         ax.locator_params(axis="x", nbins=6)
-    ax.set_ylabel(_AXES.get(outcome, outcome))
-    ax.set_ylim(bottom=0.0)
+    ax.set(ylabel=_AXES.get(outcome, outcome), ylim=(0.0, None))
     return _finish(ax, caption, names[across])
