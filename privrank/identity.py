@@ -548,11 +548,17 @@ def _methods(null: NullModel, sample: Sample | Design) -> tuple[str, ...]:
         return ("auto",)
     if sample.kind == "rankings":
         if null.center:
-            pairs = len(sample.items) <= ranknorms.MAX_PAIRED
-            return ("auto", "omnibus", "kernel", "distance") if pairs else ("auto", "distance")
+            return (
+                ("auto", "omnibus", "kernel", "distance")
+                if len(sample.items) <= ranknorms.MAX_PAIRED
+                else ("auto", "distance")
+            )
         if not null.probabilities:
-            few = len(sample.items) <= categories.MAX_ITEMS
-            return ("auto", "borda", "omnibus") if few else ("auto", "borda")
+            return (
+                ("auto", "borda", "omnibus")
+                if len(sample.items) <= categories.MAX_ITEMS
+                else ("auto", "borda")
+            )
         return ("auto", "omnibus", "tv")
     if len(sample.items) == 2:
         return ("auto", "tv", "omnibus", "binary", "sigmoid")

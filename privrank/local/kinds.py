@@ -392,8 +392,11 @@ class PairBits(Asking):
                 )
             self._set(digits=most)
         else:
-            pairs = min(8, most) if self.pairs is None else self.pairs
-            self._set(pairs=check_count("pairs", pairs, low=1, high=most))
+            self._set(
+                pairs=check_count(
+                    "pairs", min(8, most) if self.pairs is None else self.pairs, low=1, high=most
+                )
+            )
 
     @cached_property
     def table(self) -> IntArray:

@@ -465,8 +465,11 @@ class BTLPower(ComparisonPower):
     @cached_property
     def _tasks(self) -> tuple[IntArray, IntArray]:
         """The version of each task of the plan, and the items of its set."""
-        labels = self._names if is_number(self.items) else check_items(self.items)
-        return planned_sets(self.offered, labels, self.answer)
+        return planned_sets(
+            self.offered,
+            self._names if is_number(self.items) else check_items(self.items),
+            self.answer,
+        )
 
     def _facts(self, nobs: int, epsilon: float) -> Design:
         """Return the public facts; respondents are assigned to versions in turn."""
@@ -489,8 +492,12 @@ class BTLPower(ComparisonPower):
     def _worths(self, contrast: float) -> FloatArray:
         """Return the worths, beginning with the two compared items."""
         half = 0.5 * abs(contrast)
-        others = spread_worths(0.0 if self.worths is None else self.worths, len(self._names) - 2)
-        return np.concatenate(([half, -half], others))
+        return np.concatenate(
+            (
+                [half, -half],
+                spread_worths(0.0 if self.worths is None else self.worths, len(self._names) - 2),
+            )
+        )
 
     @property
     def _assumption(self) -> str:
