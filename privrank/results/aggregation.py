@@ -516,10 +516,9 @@ class AggregationResult(Result):
         )
         if details and gap is not None:
             rule += ", solved exactly" if gap == 0 else ", not proven best"
-        shown = frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame
         share = release.plan.settings.get("score share")
         return tables.laid_out(
-            shown,
+            frame.assign(ranks=tables.rank_ranges(frame)) if "rank_lower" in frame else frame,
             {
                 "rank": tables.Column("rank", str),
                 "borda": tables.Column("Borda"),
@@ -644,18 +643,21 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
     notes = []
     if "borda" in frame:
         key = "Borda, sample" if of_sample else "Borda"
-        # every separated pair lowers the upper end of one rank set by one rank
-        known = round((m - frame["rank_upper"]).sum())
         notes += [
             *said("Borda, sets" if NET in release.parts else key, level=level),
             *said("bounds", not of_sample and not release.local),
-            *said("rank sets", level=level, known=known, pairs=pairs),
+            # every separated pair lowers the upper end of one rank set by one rank
+            *said(
+                "rank sets",
+                level=level,
+                known=round((m - frame["rank_upper"]).sum()),
+                pairs=pairs,
+            ),
         ]
     for name, key in _READINGS.items():
         notes += said(key, name in release.plan.settings)
     by_score = rule in ("Borda", "Copeland")
     several = "optima" in release.found
-    unchecked = details and gap == 0 and m > SUBSET_LIMIT and not several
     # the order may contradict a printed majority or Borda scores
     shrunken = rule == "EB-Kemeny"
     minority = (
@@ -668,7 +670,7 @@ def _estimate_notes(result: AggregationResult, frame: pd.DataFrame, details: boo
         *said("over next", "over_next" in frame),
         *guarantee.tie_notes(frame["rank"], "equal estimates, order" if by_score else ""),
         *said("not unique", several),
-        *said("not checked unique", unchecked),
+        *said("not checked unique", details and gap == 0 and m > SUBSET_LIMIT and not several),
         *said("minorities, shrunken" if shrunken else "minorities", minority, rule=rule),
         *said("majorities", rising and rule in ("Kemeny", "EB-Kemeny")),
         *(_local_notes(release) if release.local else []),

@@ -175,8 +175,10 @@ class CoefficientResult(Result):
         >>> result.params.round(3).to_dict()
         {'crimRate': 0.607, 'position': -0.287, 'socBurd': 0.263, 'culture': -0.582}
         """
-        values = matvec(self._display(), self.estimate.coefficients)
-        return self._named(values, "worth" if self.release.design.covariates is None else "coef")
+        return self._named(
+            matvec(self._display(), self.estimate.coefficients),
+            "worth" if self.release.design.covariates is None else "coef",
+        )
 
     @property
     def bse(self) -> pd.Series[float]:
@@ -431,8 +433,9 @@ class CoefficientResult(Result):
         sex            2.908   3   0.600
         """
         tests = contrasts.term_tests(self._inference())
-        index = pd.Index(list(tests), name="term")
-        return pd.DataFrame(list(tests.values()), index).drop(columns="draws")
+        return pd.DataFrame(list(tests.values()), index=pd.Index(list(tests), name="term")).drop(
+            columns="draws"
+        )
 
     def test_lack_of_fit(self) -> pd.Series[Any]:
         """Test that the item covariates explain the worths of all items.

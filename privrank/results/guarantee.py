@@ -199,8 +199,11 @@ def _scales(release: Release, part: ReleasedPart | None) -> str:
         step /= release.design.step(names.NET, exact=False)
     moved = f"sensitivity {step * part.sensitivity:g}"
     if isinstance(distribution, DiscreteGaussian):
-        cells = names.WINS in release.parts
-        l2 = sensitivity.win_matrix_l2(ties=False) if cells else sensitivity.net_l2
+        l2 = (
+            sensitivity.win_matrix_l2(ties=False)
+            if names.WINS in release.parts
+            else sensitivity.net_l2
+        )
         moved = f"l2 sensitivity {l2:.4g}"
     return f"{step * distribution.scale:.4g} ({moved})"
 

@@ -543,9 +543,11 @@ class PooledResult(Summarised):
         return self._cautioned(frame.sort_values("rank", kind="stable"))
 
     def _cautions(self) -> tuple[str, ...]:
-        warned = [one._warned() for one in self.results]
-        twice = () if self._same else twice_notes(self.results, self.names)
-        return (*tables.joined([*zip(self._releases, warned, strict=True)]), *twice)
+        stated = zip(self._releases, self.results, strict=True)
+        return (
+            *tables.joined([(name, one._warned()) for name, one in stated]),
+            *(() if self._same else twice_notes(self.results, self.names)),
+        )
 
     def _table(self, details: bool) -> tables.Table:
         first = self.results[0]

@@ -357,10 +357,11 @@ class RankTestResult(Result):
         unstated = isinstance(self.asked, RandomBit) and self.asked.level is None
         if isinstance(self.asked, RandomBit):
             drawn = "none" if unstated else "none (calibrated level)"
-        # a test that releases only its decision has neither statistic nor p-value to show
-        shown = self.to_frame().dropna(axis="columns")
         return tables.laid_out(
-            shown.set_axis([tables.statistic_words(release.mechanism)]),
+            # a test that releases only its decision has neither statistic nor p-value to show
+            self.to_frame()
+            .dropna(axis="columns")
+            .set_axis([tables.statistic_words(release.mechanism)]),
             _COLUMNS,
             title=guarantee.title(f"Test of {self.test.removesuffix('Test')}", release),
             header=guarantee.header(

@@ -129,13 +129,19 @@ def laid_out(
         [column.missing if pd.isna(value) else column.printed(value) for value in frame[name]]
         for name, column in shown.items()
     ]
-    parts = (notes.estimates, notes.tests, notes.assumptions, notes.privacy)
     return Table(
         title=title,
         header=tuple(header),
         columns=("", *(column.heading for column in shown.values())),
         rows=tuple(zip(map(str, frame.index), *cells, strict=True)),
-        notes=(*(" ".join(part) for part in parts if part), *cautions),
+        notes=(
+            *(
+                " ".join(part)
+                for part in (notes.estimates, notes.tests, notes.assumptions, notes.privacy)
+                if part
+            ),
+            *cautions,
+        ),
         cautions=tuple(cautions),
     )
 
