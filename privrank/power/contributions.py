@@ -140,8 +140,7 @@ def contribution_tradeoff(
             exact = replace(
                 design, pairs=replace(PairCounts.equal(len(labels), 1.0), origin="observed")
             )
-            fits = (design, plan), (exact, _plan(exact, math.inf))
-            one = partial(_errors, fits, true, number)
+            one = partial(_errors, ((design, plan), (exact, _plan(exact, math.inf))), true, number)
             rows[bound][2:] = _of_bound(in_processes(one, surveys, f"max_rows {bound}", n_jobs))
     return pd.DataFrame.from_dict(rows, "index", np.float64, COLUMNS).rename_axis("max_rows")
 

@@ -124,8 +124,9 @@ class Budget(Ledger):
             for line in account.spendings
         ]
         for label, amounts in (("total spent", account.spent), ("remaining", account.left)):
-            ends = zip(totals, map("{:g}".format, amounts), strict=True)
-            lines.append({columns[0]: label} | dict(ends))
+            lines.append(
+                {columns[0]: label} | dict(zip(totals, map("{:g}".format, amounts), strict=True))
+            )
         columns = list(dict.fromkeys([*columns, *totals]))
         both = account.survey
         pure, rho = account.limits
