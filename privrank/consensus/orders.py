@@ -23,17 +23,16 @@ import math
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import LinearConstraint, milp, minimize
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.special import expit, logit
 
-from privrank.util.arrays import FloatArray, IntArray
+from privrank.util.arrays import AnyArray, FloatArray, IntArray
 from privrank.util.solvers import with_fallback
 
 Rule = Literal["EB-Kemeny", "Kemeny", "Borda", "Copeland", "local search", "KwikSort"]
@@ -68,16 +67,16 @@ _ROWS = 3000
 """Largest number of triangles added to the integer programme at a time."""
 
 
-def _real(pairs: NDArray[Any]) -> FloatArray:
+def _real(pairs: AnyArray) -> FloatArray:
     return np.ascontiguousarray(pairs, dtype=np.float64)
 
 
-def margins_of(pairs: NDArray[Any]) -> FloatArray:
+def margins_of(pairs: AnyArray) -> FloatArray:
     """Return P - P': entry (i, j) is the net weight of i before j, the diagonal 0."""
     return np.asarray(_real(pairs) - _real(pairs).T)
 
 
-def weight_against(order: IntArray, pairs: NDArray[Any]) -> float:
+def weight_against(order: IntArray, pairs: AnyArray) -> float:
     """Return the total weight against an order: sum of P[j, i] over all i placed before j.
 
     For fractions of rankings this is their mean Kendall distance to the order.
@@ -86,12 +85,12 @@ def weight_against(order: IntArray, pairs: NDArray[Any]) -> float:
     return float(np.einsum("ji,ji", _real(pairs), place[:, None] > place))
 
 
-def borda(pairs: NDArray[Any]) -> FloatArray:
+def borda(pairs: AnyArray) -> FloatArray:
     """Return each item's net weight against all others, the centred Borda score times two."""
     return np.asarray(margins_of(pairs).sum(axis=1))
 
 
-def copeland(pairs: NDArray[Any]) -> FloatArray:
+def copeland(pairs: AnyArray) -> FloatArray:
     """Return each item's majority wins minus its losses; a tie counts for neither."""
     return np.asarray(np.sign(margins_of(pairs)).sum(axis=1))
 
@@ -101,7 +100,7 @@ def order_of(scores: FloatArray) -> IntArray:
     return np.argsort(-np.asarray(scores), kind="stable").astype(np.int64)
 
 
-def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
+def kwiksort(pairs: AnyArray, pivots: IntArray) -> IntArray:
     """Return the order that KwikSort computes from a pair matrix.
 
     Each list of items is divided by its pivot, the member that comes first in the permutation
@@ -125,7 +124,7 @@ def kwiksort(pairs: NDArray[Any], pivots: IntArray) -> IntArray:
     return pivot_sort(_real(pairs), np.ascontiguousarray(pivots, dtype=np.int64))
 
 
-def local_search(order: IntArray, pairs: NDArray[Any]) -> IntArray:
+def local_search(order: IntArray, pairs: AnyArray) -> IntArray:
     """Return an order that no move of a single item improves, starting from `order`.
 
     Moves one item at a time to the position with the smallest score, in turn, until a complete
@@ -193,13 +192,13 @@ class KemenyOrder:
         """The statements of a release about the order: its gap, and whether two optima exist."""
         return {"gap": self.gap} | ({"optima": 2.0} if self.proven and self.several else {})
 
-    def improved(self, order: IntArray, pairs: NDArray[Any]) -> KemenyOrder:
+    def improved(self, order: IntArray, pairs: AnyArray) -> KemenyOrder:
         """Return the better of this and another order of the same pair matrix."""
         score = weight_against(order, pairs)
         return self if score >= self.score else KemenyOrder(order, score, min(self.bound, score))
 
 
-def kemeny(pairs: NDArray[Any], *, time_limit: float = 60.0) -> KemenyOrder:
+def kemeny(pairs: AnyArray, *, time_limit: float = 60.0) -> KemenyOrder:
     """Return an order with the smallest total weight against it.
 
     The matrix has finite real entries; its diagonal is ignored. `time_limit` is in seconds of
@@ -484,7 +483,7 @@ def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArra
 
 
 def shrink(
-    pairs: NDArray[Any],
+    pairs: AnyArray,
     variance: FloatArray | float,
     start: FloatArray | None = None,
     spread: float = LARGEST_SPREAD,

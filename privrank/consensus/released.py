@@ -25,8 +25,6 @@ items, in which the largest terms have at least the same share: the sum of the f
 weights divided by the squared sum of their squares, for scores and for differences.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import cast
 

@@ -16,10 +16,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from privrank.consensus.orders import upper_to_matrix
@@ -36,7 +35,7 @@ from privrank.hypotheses.tails import (
 )
 from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.util.arrays import FloatArray, immutable
+from privrank.util.arrays import AnyArray, FloatArray, immutable
 from privrank.util.solvers import first_beyond
 
 Target = Literal["population", "sample"]
@@ -228,9 +227,7 @@ class PairVotes:
     square: float
 
     @classmethod
-    def of(
-        cls, net: NDArray[Any], counts: NDArray[Any], gain: float, square: float = 1.0
-    ) -> PairVotes:
+    def of(cls, net: AnyArray, counts: AnyArray, gain: float, square: float = 1.0) -> PairVotes:
         """Return the votes from their sums and numbers of reports by pair, row by row."""
         number = upper_to_matrix(counts)
         mean = upper_to_matrix(net / np.maximum(counts, 1))
@@ -386,7 +383,7 @@ class RandomReports:
 Statements = NoisyVotes | RandomReports
 
 
-def binomial_lower(hits: NDArray[Any], misses: NDArray[Any], tail: float) -> FloatArray:
+def binomial_lower(hits: AnyArray, misses: AnyArray, tail: float) -> FloatArray:
     """Return the lower ends of Clopper and Pearson's intervals for probabilities.
 
     The lower end is the probability at which at least that many hits occur with probability `tail`.

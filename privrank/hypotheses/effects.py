@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privrank.distributions.mallows import Mallows
@@ -27,7 +26,7 @@ from privrank.privacy.noise import DiscreteLaplace
 from privrank.release.names import STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import Sample
-from privrank.util.arrays import IntArray, immutable
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable
 from privrank.util.checks import is_number, quoted
 from privrank.util.solvers import bisect, find_root
 from privrank.util.workers import in_processes
@@ -433,12 +432,12 @@ def check_power(power: object, alpha: float) -> float:
 
 
 def least_errors(
-    odds: float | NDArray[np.float64],
+    odds: float | FloatArray,
     units: int,
     distance: float,
     epsilon: float,
     delta: float,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return a lower bound on the errors of a private test: odds * level + 1 - power.
 
     Hence power <= odds * level + 1 - bound for all odds.
@@ -635,7 +634,7 @@ class Alternatives:
         return DetectableEffect(power, alpha, model.phi, ahead, distance, error)
 
 
-def _raised(p: Probabilities, order: IntArray) -> NDArray[np.bool_]:
+def _raised(p: Probabilities, order: IntArray) -> BoolArray:
     """Return which categories make up half of the mass: the first in an order, at least one."""
     raised = np.zeros(len(p), dtype=np.bool_)
     raised[order] = (np.cumsum(np.array(p)[order]) <= 0.5 + 1e-12) | (np.arange(len(p)) == 0)

@@ -56,13 +56,12 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from privrank.hypotheses.nulls import Probabilities, binomial_weights
 from privrank.hypotheses.tails import DetailDistribution, noisy_quantiles
 from privrank.privacy.noise import DiscreteLaplace
-from privrank.util.arrays import FloatArray, IntArray, immutable
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable
 from privrank.util.solvers import bisect, first_beyond
 
 _HALVINGS = 10
@@ -514,8 +513,8 @@ def shared_ranks(values: FloatArray) -> IntArray:
 
 def rank_sets(
     values: FloatArray,
-    identified: NDArray[np.bool_],
-    certain: Callable[[int], NDArray[np.bool_]],
+    identified: BoolArray,
+    certain: Callable[[int], BoolArray],
 ) -> tuple[IntArray, IntArray]:
     """Return the lowest and highest rank of each item, with simultaneous coverage.
 
@@ -577,7 +576,7 @@ def rank_sets(
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def dominant_set(better: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def dominant_set(better: BoolArray) -> BoolArray:
     """Return the smallest non-empty set whose items are all better than all items outside.
 
     Parameters
@@ -617,7 +616,7 @@ def dominant_set(better: NDArray[np.bool_]) -> NDArray[np.bool_]:
     >>> dominant_set(better).tolist()
     [True, True, False]
     """
-    member: NDArray[np.bool_] = np.zeros(len(better), dtype=bool)
+    member: BoolArray = np.zeros(len(better), dtype=bool)
     member[better.sum(axis=1).argmax()] = True
     # no item is better than itself, so members stay in the set
     while (larger := np.asarray(~better[member].all(axis=0))).sum() > member.sum():

@@ -25,10 +25,8 @@ independent of Z and symmetric. The computation depends on the form of N:
 import math
 from bisect import bisect_left
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, gammainc, gammaincc, gammainccinv, gammaln, ndtr, ndtri
 
 from privrank.hypotheses.nulls import public_generator
@@ -42,7 +40,7 @@ from privrank.privacy.knorm import (
     tree_point,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.util.arrays import FloatArray, batches
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, batches
 from privrank.util.solvers import bisect
 
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
@@ -53,7 +51,7 @@ _RADII = 4000
 
 def simulated(
     distribution: NetDistribution | CubeNoise, size: tuple[int, int], rng: np.random.Generator
-) -> NDArray[Any]:
+) -> AnyArray:
     """Return noise alone, shape (draws, coordinates), in lattice steps."""
     if isinstance(distribution, BodyDistribution):
         stretch = body_scale(distribution) * rng.gamma(distribution.items, size=(size[0], 1))
@@ -499,7 +497,7 @@ def noisy_quantiles(
     for weight in np.unique(weights):
         phi *= _transform(distribution, weight * step * k) ** int((weights == weight).sum())
 
-    def exceeded(size: FloatArray) -> NDArray[np.bool_]:
+    def exceeded(size: FloatArray) -> BoolArray:
         waves = np.sin(np.outer(size * step, k)) / k
         return np.asarray(
             1.0 - size * step / math.pi - 2.0 / math.pi * (waves * phi).sum(axis=1) > level
