@@ -256,11 +256,9 @@ def corrected_distance(observed: float, n: int, p: Probabilities) -> float:
     samples each, without noise). The settings were 2 to 900 categories, 100 to 1,000 choices,
     uniform and Zipf nulls, and distances of 0.05 to 0.3 in half of the categories or in one.
     """
-    from scipy.stats import binom
-
     cells = np.asarray(p, dtype=np.float64)
     j = np.floor(n * cells) + 1.0
-    mean = float((j * (1.0 - cells) * binom.pmf(j, n, cells)).sum()) / n
+    mean = float((j * (1.0 - cells) * binomial_weights(n, cells, j)).sum()) / n
     return math.sqrt(max(max(observed, 0.0) ** 2 - mean**2, 0.0))
 
 

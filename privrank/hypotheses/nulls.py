@@ -506,7 +506,9 @@ def binomial_null(n: int, p: float, draws: int = 0) -> Null:
     return Null(count, binomial_weights(n, p, count))
 
 
-def binomial_weights(n: int, p: float, count: IntArray) -> FloatArray:
+def binomial_weights(
+    n: int | IntArray, p: float | FloatArray, count: IntArray | FloatArray
+) -> FloatArray:
     """Return the binomial probabilities of these counts."""
     from scipy.stats import binom
 

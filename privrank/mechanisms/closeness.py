@@ -120,7 +120,7 @@ import numpy as np
 
 from privrank.encode.encoded import EncodedChoices, EncodedGroups, EncodedSample
 from privrank.hypotheses.interval import THRESHOLD_LEVEL
-from privrank.hypotheses.nulls import public_generator, uniform_rankings
+from privrank.hypotheses.nulls import binomial_weights, public_generator, uniform_rankings
 from privrank.mechanisms.choices import permuted_scores
 from privrank.mechanisms.permutation import (
     FLOOR,
@@ -583,13 +583,11 @@ def _expected(pooled: IntArray, size: int, total: int) -> FloatArray:
 
 @lru_cache(maxsize=64)
 def _expected_table(size: int, total: int) -> FloatArray:
-    from scipy.stats import binom
-
     share = size / total
     count = np.arange(min(total, _TABULATED) + 1)
     # De Moivre: 2 j (1 - w) P(Bin(c, w) = j) for j = floor(c w) + 1
     j = count * size // total + 1
-    deviation = 2.0 * j * (1.0 - share) * binom.pmf(j, count, share)
+    deviation = 2.0 * j * (1.0 - share) * binomial_weights(count, share, j)
     # e(c) = min over j <= c of d(j) + (c - j) w (1 - w): a running minimum of what is over a line
     rise = share * (1.0 - share) * count
     return readonly_copy(

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privrank.distributions.mallows import Mallows
-from privrank.hypotheses.nulls import NullModel
+from privrank.hypotheses.nulls import NullModel, uniform
 from privrank.release import survey
 from privrank.release.survey import (
     MIN_UNITS,
@@ -124,8 +124,7 @@ def read_null(null: object, sample: Sample | Design, *, anywhere: bool = False) 
             raise ValueError(
                 f"null must be 'uniform', a Mallows model or probabilities, got {null!r}."
             )
-        k = len(sample.items)
-        return NullModel((1.0 / k,) * k if sample.kind == "choices" else ())
+        return NullModel(uniform(len(sample.items)) if sample.kind == "choices" else ())
     if isinstance(null, Mallows):
         model = _mallows(null, sample)
         if anywhere and model.center and len(sample.items) > MAX_TABULATED:

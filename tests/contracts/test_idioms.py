@@ -22,10 +22,8 @@ REPEATED = {
     ("bradley_terry/modelmatrix.py", "[0.5 * (low + high)] * size"),
     ("hypotheses/nulls.py", "(1.0 / k,) * k"),
     ("mechanisms/closeness.py", "[_EACH / groups] * groups"),
-    ("plans/declarations.py", "(1.0 / k,) * k"),
     ("hypotheses/nulls.py", "(1.0 / k,) * k"),
     ("mechanisms/closeness.py", "[_EACH / groups] * groups"),
-    ("plans/declarations.py", "(1.0 / k,) * k"),
     ("results/tables.py", "width * '='"),
     ("results/tables.py", "width * '-'"),
 }
