@@ -369,8 +369,7 @@ class Objective:
         """Return the numbers of terms in the gradient, and the sums of the slopes' bounds."""
         edges = len(self.loss.size)
         single = self.linear.pairs is not None
-        ones = np.ones(edges)
-        terms = self.linear.sizes(ones) if single else float(max(edges, self.linear.size))
+        terms = self.linear.sizes(np.ones(edges)) if single else float(max(edges, self.linear.size))
         return terms, self.linear.sizes(self.loss.size)
 
     def rounding(self, b: FloatArray) -> float:
@@ -481,14 +480,14 @@ def minimise(
     problem: Objective,
     start: FloatArray,
     tolerance: float | None = None,
-    settle: Callable[[FloatArray], FloatArray] | None = None,
+    settle: Callable[[FloatArray], FloatArray] = lambda point: point,
 ) -> Minimum:
     """Minimise by damped Newton steps, which converge for every convex objective.
 
     A `tolerance` requires a certificate: steps continue without limit until the computed gradient
     norm plus its rounding bound is at most `tolerance`. Without it, steps continue to the accuracy
-    of double precision. If `settle` is given, every point is replaced by ``settle(point)``, at
-    which the objective must not be larger.
+    of double precision. Every point is replaced by ``settle(point)``, at which the objective must
+    not be larger.
 
     Notes
     -----
@@ -503,7 +502,7 @@ def minimise(
     standard error. Without a ridge the gradient also vanishes on the way to infinity. The minimum
     is then finite if the last step would no longer move any predictor.
     """
-    x = start if settle is None else settle(start)
+    x = settle(start)
     gradient = problem.gradient(x)
     norm = float(np.linalg.norm(gradient))
     start_norm = max(norm, 1e-300)
@@ -524,9 +523,8 @@ def minimise(
         # halve the step until the gradient becomes shorter, or the objective falls
         slope = float(gradient @ step)
         length = 1.0
-        while True:
-            trial = x - length * step
-            trial = trial if settle is None else settle(trial)
+        while length >= 1e-10:
+            trial = settle(x - length * step)
             trial_gradient = problem.gradient(trial)
             trial_norm = float(np.linalg.norm(trial_gradient))
             if trial_norm <= 0.9 * norm or (
@@ -535,8 +533,6 @@ def minimise(
             ):
                 break
             length *= 0.5
-            if length < 1e-10:
-                break
         if length < 1e-10 and not certified:
             return Minimum(x, norm, finite=at_rest, converged=slope <= _UNRESOLVED)
         x = trial
