@@ -277,9 +277,7 @@ def _places(release: Release) -> IntArray:
     """Return the places of the items by released win rates, 0 for the best."""
     won, lost, _ = _sides(release)
     order = np.argsort(-(won + lost) / np.maximum(won - lost, 1.0), kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return place
+    return np.argsort(order)
 
 
 def halves(release: Release) -> IntArray:
