@@ -47,7 +47,7 @@ from scipy.special import ndtri
 
 from privrank.bradley_terry.estimate import Covariance, objective, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, KNOWN, MAX_DRAWN_ITEMS, Inference
-from privrank.bradley_terry.predictor import item_basis
+from privrank.bradley_terry.predictor import beside_worths, item_basis
 from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, shares
 from privrank.hypotheses.interval import rank_sets
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
@@ -191,7 +191,10 @@ def lack_of_fit(inference: Inference) -> JointTest:
     assert facts is not None
     return joint_test(
         without,
-        np.pad(np.kron(np.eye(len(facts.columns)), free.left), ((0, 0), (0, int(facts.ordered)))),
+        np.pad(
+            np.kron(np.eye(len(facts.columns)), free.left),
+            ((0, 0), (0, beside_worths(without.release.design))),
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from privrank.bradley_terry.fit import (
 )
 from privrank.bradley_terry.paircounts import answered_share
 from privrank.bradley_terry.predictor import (
+    beside_worths,
     display,
     edge_runs,
     groups_at,
@@ -89,8 +90,7 @@ def independent_scores(
 
 def mean_answer(equations: ScoreEquations, offered: Offered, b: FloatArray) -> FloatArray:
     """Return the expected scores of an answered task, the mean over all tasks, shape (p,)."""
-    _, _, mean = _by_set(equations, offered, equations.linear.predict(b))
-    return mean
+    return _by_set(equations, offered, equations.linear.predict(b))[2]
 
 
 def _by_set(
@@ -401,7 +401,7 @@ def compared_scores(
             shown,
             groups,
             *(pairs @ groups[k : k + m] for k in range(0, len(groups), m)),
-            np.pad(columns, ((0, 0), (0, int(facts.ordered or equations.tied)))),
+            np.pad(columns, ((0, 0), (0, beside_worths(design)))),
         ]
     # exactly zero where nothing is identified, because directions are scaled to one length later
     scores = product(equations.components.within(np.vstack(rows)), response)

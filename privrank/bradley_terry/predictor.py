@@ -359,6 +359,11 @@ def groups_at(
     return [middle | dict(group) for group in (groups if at is None else (at,))]
 
 
+def beside_worths(design: Design) -> int:
+    """Return the number of coefficients that are not worths: an order effect or a tie parameter."""
+    return int(design.davidson or (design.covariates is not None and design.covariates.ordered))
+
+
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
     """Return the map from coefficients to worths, shape (groups m, p).
 
@@ -366,12 +371,11 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
     """
     covariates = design.covariates
     rows = np.ones((1, 1))
-    others = int(design.davidson)
     if covariates is not None:
         columns = {name: [group.get(name) for group in groups] for name in covariates.names}
         rows = rows_at(covariates, columns, len(groups))
-        others = others + covariates.ordered
-    return np.pad(np.kron(rows, item_basis(covariates, len(design.items))), ((0, 0), (0, others)))
+    worths = np.kron(rows, item_basis(covariates, len(design.items)))
+    return np.pad(worths, ((0, 0), (0, beside_worths(design))))
 
 
 def pair_predictors(
@@ -437,7 +441,6 @@ class Components:
         same = label[:, None] == label
         # centring within each component
         inside = np.eye(m) - same / same.sum(axis=1)
-        others = int(design.davidson)
         if covariates is not None:
             basis = item_basis(covariates, m)
             values, vectors = spectrum(basis.T @ inside @ basis)
@@ -447,8 +450,8 @@ class Components:
             if np.allclose(within, np.eye(len(within)), atol=1e-9):
                 return everything
             inside = np.kron(np.eye(len(covariates.columns)), within)
-            others = others + covariates.ordered
-        return replace(everything, label=label, projection=block_diag(inside, np.eye(others)))
+        projection = block_diag(inside, np.eye(beside_worths(design)))
+        return replace(everything, label=label, projection=projection)
 
     @property
     def groups(self) -> list[IntArray]:
