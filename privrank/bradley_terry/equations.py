@@ -663,14 +663,11 @@ def _of_net(release: Release) -> ScoreEquations:
     ) - answered_share(release) * even_scores(release.design)
     # half the net wins of all groups together; the first monomial of each group is 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
-    random = pairs.origin == "equal"
     noise = _by_item(release, part.distribution, part.step, part.values.size // m)
     if covariates is None:
         score = half
     else:
         score = np.asarray((covariates.weights.T @ score @ item_basis(covariates, m)).ravel())
-        # only the pairs of all groups together are known, not the pairs of each group
-        random = random or (covariates.cells > 1 and pairs.origin != "observed")
     if name == names.SIDES:  # losses have a minus sign
         counted = (*counts["matching"].by_counts, kron([[1.0, -1.0]], eye_array(m), format="csr"))
         noise = replace(noise, counts=counted)
@@ -686,6 +683,10 @@ def _of_net(release: Release) -> ScoreEquations:
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())
         score = np.append(score, _possible_ties(float(tied.values[0]), total, half))
         terms[names.TIES] = NoiseTerm(tied.laplace, 1.0, 1, np.eye(len(score))[:, -1:])
+    # of several groups only the pairs of all of them together are known, not the pairs of each
+    random = pairs.origin == "equal" or (
+        covariates is not None and covariates.cells > 1 and pairs.origin != "observed"
+    )
     return _equations(release, counts, score, terms, random_pairs=random)
 
 
