@@ -115,13 +115,13 @@ def _tests(
         share = shares(inference.equations, here)
         if errors is not None:
             yield rows, share, score_tests(inference, errors, here)
-            continue
-        wald = WaldTests(
-            matvec(here, inference.fitted.coefficients),
-            np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0)),
-            inference.freedom,
-        )
-        yield rows, share, wald
+        else:
+            wald = WaldTests(
+                matvec(here, inference.fitted.coefficients),
+                np.sqrt(np.maximum(quadratic(here, inference.errors.total), 0.0)),
+                inference.freedom,
+            )
+            yield rows, share, wald
 
 
 def to_normal(size: FloatArray, df: float | FloatArray) -> FloatArray:
