@@ -402,7 +402,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     )
     alone = white(white(propagate(weights, scores)).T)
     if inference.clusters is not None:
-        pvalue = _by_answers(inference, null, (weights, t), alone, white)
+        pvalue = _by_answers(inference, null, weights, t, alone, white)
     elif LARGEST in inference.release.found:
         pvalue = null.of_largest(alone, inference)
     elif inference.freedom < inference.whole_freedom:
@@ -417,20 +417,20 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
 def _by_answers(
     inference: Inference,
     null: _Null,
-    at: tuple[FloatArray, FloatArray],
+    weights: FloatArray,
+    t: FloatArray,
     alone: FloatArray,
     white: Callable[[FloatArray], FloatArray],
 ) -> float:
     """Return the larger p-value by the design effects of answers at the null point and at the fit.
 
-    `at` has the weights of the scores and the predictors; `alone` is the whitened covariance under
-    independent answers. The draws are multiplied by a matrix that gives them the design effects of
-    the answers. These are the eigenvalues of 1 + I^-1/2 X I^-1/2, where I is the covariance under
-    independent answers and X the excess at a point. Negative eigenvalues are set to 0. All are
-    raised by one factor if their sum is less than their number.
+    `weights` are those of the scores, `t` the predictors, and `alone` is the whitened covariance
+    under independent answers. The draws are multiplied by a matrix that gives them the design
+    effects of the answers. These are the eigenvalues of 1 + I^-1/2 X I^-1/2, where I is the
+    covariance under independent answers and X the excess at a point. Negative eigenvalues are set
+    to 0. All are raised by one factor if their sum is less than their number.
     """
     facts = inference.equations
-    (weights, t) = at
     values = []
     along = facts.linear.predict(weights)
     scale = null.scale_by(inference.whole_freedom)
