@@ -71,7 +71,7 @@ from privrank.privacy.knorm import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release
-from privrank.release.survey import Covariates, Noise, PairCounts, equivalent_variance
+from privrank.release.survey import INTERCEPT, Covariates, Noise, PairCounts, equivalent_variance
 from privrank.util.arrays import (
     AnyArray,
     FloatArray,
@@ -251,7 +251,7 @@ class ScoreEquations:
     @property
     def ordered(self) -> bool:
         """Whether the last coefficient is an order effect."""
-        return self.covariates is not None and self.covariates.ordered
+        return (self.covariates or INTERCEPT).ordered
 
     def by_edge(self, cells: AnyArray) -> AnyArray:
         """Return numbers by cell, or a single number, for the edges of the linear predictor."""

@@ -33,7 +33,7 @@ from scipy.linalg import block_diag, helmert
 from scipy.sparse import csr_array, hstack, vstack
 
 from privrank.bradley_terry.modelmatrix import rows_at
-from privrank.release.survey import Covariates, Design, PairCounts
+from privrank.release.survey import INTERCEPT, Covariates, Design, PairCounts
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays, readonly_copy
 from privrank.util.solvers import inverse, product, spectrum
 
@@ -275,9 +275,8 @@ def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
     Without covariates all edges are one run. With covariates there is one run for each combination
     of covariate values, with both orders of naming.
     """
-    facts = design.covariates
-    pattern = pairs.first // len(design.items)
-    kind = pattern if facts is None else facts.kinds[pattern]
+    facts = design.covariates or INTERCEPT
+    kind = facts.kinds[pairs.first // len(design.items)]
     ends = np.flatnonzero(np.diff(kind, prepend=-1, append=-1))
     return [slice(*run) for run in pairwise(ends.tolist())]
 
@@ -315,9 +314,7 @@ def display(design: Design) -> FloatArray:
 
 def names_shown(design: Design) -> tuple[str, ...]:
     """Return the names of the shown coefficients."""
-    covariates = design.covariates
-    if covariates is None:
-        return design.items
+    covariates = design.covariates or INTERCEPT
     names = tuple(
         item if column == "Intercept" else f"{column}:{item}"
         for column in covariates.columns
@@ -348,20 +345,18 @@ def groups_at(
     """
     if at is not None and not isinstance(at, Mapping):
         raise TypeError("at must map covariates to their values, as {'gender': 'female'} does.")
-    known = set() if covariates is None else {*covariates.names}
-    if at is not None and (unknown := at.keys() - known):
+    facts = covariates or INTERCEPT
+    if at is not None and (unknown := at.keys() - {*facts.names}):
         raise ValueError(f"at must name covariates of the model, not {sorted(unknown)}.")
-    if covariates is None:
-        return [{}]
-    groups = covariates.cell_labels if every else covariates.cell_labels[:1]
+    groups = facts.cell_labels if every else facts.cell_labels[:1]
     # numeric covariates that are left out are in the middle of their bounds
-    middle = {name: 0.5 * (low + high) for name, low, high in covariates.bounds}
+    middle = {name: 0.5 * (low + high) for name, low, high in facts.bounds}
     return [middle | dict(group) for group in (groups if at is None else (at,))]
 
 
 def beside_worths(design: Design) -> int:
     """Return the number of coefficients that are not worths: an order effect or a tie parameter."""
-    return int(design.davidson or (design.covariates is not None and design.covariates.ordered))
+    return int(design.davidson or (design.covariates or INTERCEPT).ordered)
 
 
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
@@ -369,12 +364,10 @@ def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
 
     Rows are ordered by group, then by item.
     """
-    covariates = design.covariates
-    rows = np.ones((1, 1))
-    if covariates is not None:
-        columns = {name: [group.get(name) for group in groups] for name in covariates.names}
-        rows = rows_at(covariates, columns, len(groups))
-    worths = np.kron(rows, item_basis(covariates, len(design.items)))
+    facts = design.covariates or INTERCEPT
+    columns = {name: [group.get(name) for group in groups] for name in facts.names}
+    rows = rows_at(facts, columns, len(groups))
+    worths = np.kron(rows, item_basis(design.covariates, len(design.items)))
     return np.pad(worths, ((0, 0), (0, beside_worths(design))))
 
 

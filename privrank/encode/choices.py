@@ -42,7 +42,7 @@ from privrank.encode.encoded import (
 from privrank.encode.rankingforms import Names, item_codes
 from privrank.encode.samples import encode_data, sample_of_formula
 from privrank.privacy.offered import Answer, Offered, position_scores
-from privrank.release.survey import Design, PairCounts, Sample
+from privrank.release.survey import INTERCEPT, Design, PairCounts, Sample
 from privrank.util.arrays import BoolArray, IntArray
 from privrank.util.checks import UNSTATED, check_count
 from privrank.util.formula import parse
@@ -444,8 +444,7 @@ def formula_compared(formula: str, data: object, arguments: Mapping[str, Any]) -
         tested=True,
         grouped=True,
     )
-    facts = encoded.design.covariates
-    assert facts is not None
+    facts = encoded.design.covariates or INTERCEPT
     shape = (len(facts.factors), len(facts.bounds), len(facts.item_columns))
     refuse(
         _MESSAGES,

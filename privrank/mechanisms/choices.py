@@ -62,7 +62,7 @@ from privrank.privacy.offered import (
 from privrank.release.compared import questionnaires_by_group
 from privrank.release.names import ANSWERED, CEILING, LARGEST, NET, PAIRS
 from privrank.release.release import Release
-from privrank.release.survey import STEPS, Design
+from privrank.release.survey import INTERCEPT, STEPS, Design
 from privrank.util.arrays import FloatArray, IntArray, Rng, batches
 from privrank.util.solvers import quadratic, spectrum
 
@@ -72,11 +72,10 @@ _FINEST = 10
 
 def answer_totals(encoded: EncodedChoices) -> IntArray:
     """Return the item vector T, or by row of covariates and item; sensitive."""
-    facts = encoded.design.covariates
-    if facts is None:
-        return np.asarray(encoded._totals.sum(axis=0)[: len(encoded.design.items)])
+    facts = encoded.design.covariates or INTERCEPT
     pattern = np.array(_offered(encoded.design).patterns)[encoded._version]
-    return np.asarray(facts.basis[pattern].T @ encoded._totals).ravel()
+    totals = encoded._totals[:, : len(encoded.design.items)]
+    return np.asarray(facts.basis[pattern].T @ totals).ravel()
 
 
 def answered_tasks(encoded: EncodedChoices) -> IntArray:
@@ -247,10 +246,7 @@ def round_contrasts(design: Design, weights: FloatArray) -> ChoiceContrasts:
     """
     offered = _offered(design)
     versions = len(offered.versions)
-    facts = design.covariates
-    kind = np.zeros(versions, dtype=np.int64)
-    if facts is not None:
-        kind = facts.kinds[np.array(offered.patterns)]
+    kind = (design.covariates or INTERCEPT).kinds[np.array(offered.patterns)]
     tasks = [len(version) for version in offered.versions]
     place = np.array([k for version in offered.versions for k in version], dtype=np.int64)
     shown = csr_array(
@@ -317,8 +313,7 @@ def largest_choice_effect(
         typical = weights @ mean_answer(equations, _offered(design), b)
         weights = np.concatenate((weights, -typical[..., None]), axis=2)
     # a score is this multiple of T, whose lattice is finer than 1 with numeric covariates
-    lattice = 1.0 if design.covariates is None else design.covariates.step
-    unit = 0.5 * design.step(NET, exact=False) / lattice
+    unit = 0.5 * design.step(NET, exact=False) / (design.covariates or INTERCEPT).step
     independent = quadratic(scores, independent_scores(equations, release, b)) / unit**2
     usable = bool(np.isfinite(weights).all() and np.isfinite(independent).all() and weights.any())
     contrasts = round_contrasts(design, weights if usable else np.zeros_like(weights))
@@ -371,9 +366,9 @@ def _explained(
     totals of single combinations are not known, and nothing is explained.
     """
     design = release.design
-    facts = design.covariates
+    facts = design.covariates or INTERCEPT
     explained = np.zeros(len(contrasts.weights))
-    if facts is not None and facts.bounds:
+    if facts.bounds:
         return explained
     part = release.parts[NET]
     step = design.step(NET, exact=False)
@@ -383,9 +378,7 @@ def _explained(
     variance = equations.by_item.variance / step**2
     units = np.array(_offered(design).units)
     middle = units[:, None] * (contrasts.high + contrasts.low)
-    cells = np.zeros(1, dtype=np.int64)
-    if facts is not None:
-        cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
+    cells = facts.cell[np.unique(facts.kinds, return_index=True)[1]]
     for value, cell in enumerate(cells):
         here = contrasts.kind == value
         weights = 2.0 * contrasts.weights[:, value]

@@ -44,7 +44,7 @@ from privrank.release.names import (
     TIES,
     WINS,
 )
-from privrank.release.survey import FINE, STEPS, Covariates, Design, PairCounts
+from privrank.release.survey import FINE, INTERCEPT, STEPS, Covariates, Design, PairCounts
 from privrank.util.arrays import FloatArray, IntArray, Rng, Words, batches
 
 _DENSE = 0.02
@@ -80,12 +80,10 @@ def observed_design(encoded: Encoded, *, always: bool) -> Design:
 def net_wins(encoded: Encoded) -> IntArray:
     """Return wins minus losses per item, or per row of covariates and item; sensitive."""
     first, second, _, net = encoded._pairs
-    design = encoded.design
-    m = len(design.items) * (1 if design.covariates is None else design.covariates.patterns)
-    whole = sum_by(first, net, m) - sum_by(second, net, m)
-    if design.covariates is None:
-        return whole
-    return (design.covariates.basis.T @ whole.reshape(-1, len(design.items))).ravel()
+    facts = encoded.design.covariates or INTERCEPT
+    m = len(encoded.design.items)
+    whole = sum_by(first, net, facts.patterns * m) - sum_by(second, net, facts.patterns * m)
+    return (facts.basis.T @ whole.reshape(-1, m)).ravel()
 
 
 def item_counts(encoded: Encoded) -> IntArray:
@@ -115,16 +113,14 @@ def observed_wins(encoded: Encoded) -> IntArray:
 
 def order_effect(encoded: Encoded) -> IntArray:
     """Return wins minus losses of the items named first; sensitive."""
-    facts = encoded.design.covariates
-    assert facts is not None  # a part of models with covariates
+    facts = encoded.design.covariates or INTERCEPT
     first, _, _, net = encoded._pairs
     return np.array([facts.first[first // len(encoded.design.items)] @ net])
 
 
 def group_answers(encoded: Encoded) -> IntArray:
     """Return the comparisons of each group; sensitive."""
-    facts = encoded.design.covariates
-    assert facts is not None  # a part of models with covariates
+    facts = encoded.design.covariates or INTERCEPT
     first, _, count, _ = encoded._pairs
     return sum_by(facts.cell[first // len(encoded.design.items)], count, facts.cells)
 
@@ -551,24 +547,22 @@ def _moments(encoded: Encoded, expected: Expected) -> IntArray:
     The unit is a step of the expected answers, which are subtracted. The last entry of a
     respondent's net is wins minus losses of the items named first, or ties, if the model has them.
     """
-    design = encoded.design
+    facts = encoded.design.covariates or INTERCEPT
     return encoded._parts.total(
-        partial(_moments_of, m=len(design.items), facts=design.covariates, expected=expected)
+        partial(_moments_of, m=len(encoded.design.items), facts=facts, expected=expected)
     )
 
 
-def _moments_of(
-    part: RespondentBlock, m: int, facts: Covariates | None, expected: Expected
-) -> IntArray:
+def _moments_of(part: RespondentBlock, m: int, facts: Covariates, expected: Expected) -> IntArray:
     """Return the sums of one part."""
     pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
     net = expected.steps * part.net - expected.answers[first, second] * part.count
-    kind = np.zeros(len(pattern), dtype=np.int64) if facts is None else facts.kinds[pattern]
-    named = [] if facts is None else [facts.first[pattern] * net]
+    kind = facts.kinds[pattern]
+    named = [facts.first[pattern] * net] if facts.ordered else []
     if expected.ties is not None:
         named = [expected.steps * part.tied - expected.ties[first, second] * part.count]
-    kinds = 1 if facts is None else int(facts.kinds.max()) + 1
+    kinds = int(facts.kinds.max()) + 1
     out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)
     # nets of the respondents of one kind after another, and their products
     rows = np.tile(part.person, 2 + len(named))

@@ -22,7 +22,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
-from math import prod
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -144,10 +143,15 @@ class Covariates:
         """Take private, read-only copies."""
         position = np.reshape(self.position, (len(self.cell), len(self.bounds)))
         object.__setattr__(self, "position", position)
-        for name in ("weights", "item_matrix", "units"):
-            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.float64))
-        for name in ("cell", "position", "first"):
-            object.__setattr__(self, name, readonly_copy(getattr(self, name), np.int64))
+        for name, kind in (
+            ("weights", np.float64),
+            ("item_matrix", np.float64),
+            ("units", np.float64),
+            ("cell", np.int64),
+            ("position", np.int64),
+            ("first", np.int64),
+        ):
+            object.__setattr__(self, name, readonly_copy(getattr(self, name), kind))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -162,7 +166,7 @@ class Covariates:
     @property
     def cells(self) -> int:
         """Number of cells."""
-        return prod(len(levels) for _, levels in self.factors)
+        return math.prod(len(levels) for _, levels in self.factors)
 
     @property
     def rows(self) -> int:
@@ -207,6 +211,25 @@ class Covariates:
         names = [name for name, _ in self.factors]
         levels = [levels for _, levels in self.factors]
         return tuple(dict(zip(names, cell, strict=True)) for cell in product(*levels))
+
+
+INTERCEPT = Covariates(
+    formula="1",
+    factors=(),
+    bounds=(),
+    monomials=((),),
+    columns=("Intercept",),
+    terms=(("Intercept", 0, 1),),
+    weights=np.ones((1, 1)),
+    ordered=False,
+    item_columns=(),
+    item_matrix=np.zeros((0, 0)),
+    cell=np.zeros(1, dtype=np.int64),
+    position=np.zeros((1, 0), dtype=np.int64),
+    first=np.zeros(1, dtype=np.int64),
+    units=np.zeros(0),
+)
+"""What a model without covariates has in their place: an intercept, and a single pattern."""
 
 
 def scaled_position(values: FloatArray, low: float, high: float) -> IntArray:
@@ -427,7 +450,7 @@ class Design:
         if part == NET:
             # the score of a choice is the net win itself, and half of it for comparisons
             whole = self.offered is not None and self.offered.answer != "order"
-            size = 1.0 if self.covariates is None else self.covariates.step
+            size = (self.covariates or INTERCEPT).step
             return 2.0 * size if whole else size
         return 0.5 if part in (WINS, SIDES) and (self.ties or exact) else 1.0
 
@@ -916,9 +939,7 @@ _DECLARED = (
         words="net wins",
         main=True,
         calibrate=_net_noise,
-        size=lambda design, form: (
-            len(design.items) * (1 if design.covariates is None else design.covariates.rows)
-        ),
+        size=lambda design, form: len(design.items) * (design.covariates or INTERCEPT).rows,
     ),
     PartSpec(
         SIDES,
@@ -991,12 +1012,10 @@ _DECLARED = (
         calibrate=lambda design, request: _laplace_noise(
             design.sensitivity.group_answers_l1, request.epsilons[GROUP_ANSWERS]
         ),
-        size=lambda design, form: 1 if design.covariates is None else design.covariates.cells,
+        size=lambda design, form: (design.covariates or INTERCEPT).cells,
         share="balanced",
         needed=lambda design, private: (
-            design.kind == "private"
-            and design.covariates is not None
-            and design.covariates.cells > 1
+            design.kind == "private" and (design.covariates or INTERCEPT).cells > 1
         ),
     ),
     PartSpec(
@@ -1007,7 +1026,7 @@ _DECLARED = (
         ),
         size=lambda design, form: 1,
         share=0.15,
-        needed=lambda design, private: design.covariates is not None and design.covariates.ordered,
+        needed=lambda design, private: (design.covariates or INTERCEPT).ordered,
     ),
     PartSpec(
         TIES,
