@@ -176,7 +176,7 @@ def sort_cap(items: int) -> int:
 
 
 def _plan_published(
-    m: int, epsilon: float, delta: float, method: str, settings: dict[str, Setting]
+    m: int, steps: int, epsilon: float, delta: float, method: str, settings: dict[str, Setting]
 ) -> Plan:
     """Fix cap and scales of a sort, or the rate of ``"exponential"``, from public numbers.
 
@@ -185,8 +185,6 @@ def _plan_published(
     """
     xi = pure_epsilon(epsilon, delta)
     pairs = RankingSensitivity(m).pairs_l1
-    steps = settings["steps"]
-    assert isinstance(steps, int)
     if method == "exponential":
         if m > LARGEST_EXPONENTIAL:
             raise ValueError(
@@ -306,7 +304,7 @@ def plan_aggregation(
                 f"method={method!r} releases only an order. Leave out score_share, or use "
                 "method='auto'."
             )
-        return _plan_published(m, epsilon, delta, method, settings)
+        return _plan_published(m, steps, epsilon, delta, method, settings)
     if method in ("copeland", "local-search"):
         raise ValueError(
             f"method={method!r} is for the non-private run, epsilon=numpy.inf: use method='auto'."
