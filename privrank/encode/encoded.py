@@ -167,10 +167,6 @@ class RespondentBlocks:
             made=lambda function, add: self.total(lambda p: function(change(p)), add)
         )
 
-    def group(self, number: int) -> RespondentBlocks:
-        """Return the rows of one group, which some parts may lack, from parts of several groups."""
-        return self.then(lambda part: part[number])
-
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Encoded:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -236,7 +237,7 @@ def read_samples(
         return list(map(rules.encoded, units, counts)), texts
     none = np.empty((0, len(rules.columns)), dtype=np.int64)
     samples = [
-        rules.encoded(nobs, none, people.group(group) if nobs else None)
+        rules.encoded(nobs, none, people.then(itemgetter(group)) if nobs else None)
         for group, nobs in enumerate(units)
     ]
     return samples, texts
@@ -336,7 +337,6 @@ def _rank_columns(
         )
     if respondent in labels:
         raise ValueError("items= and respondent= must name different columns.")
-    check_several(labels, purpose)
     _check_numbers(view, labels, names)
     return view, labels
 
