@@ -110,16 +110,14 @@ class NoisyVotes:
     ) -> tuple[FloatArray, FloatArray]:
         """Return pointwise or simultaneous intervals of the fractions."""
         assert isinstance(self.noise, DiscreteLaplace | DiscreteGaussian | CubeNoise)
-        fractions = np.asarray(self.fractions, dtype=np.float64)
-        pairs = math.comb(len(self.scores), 2) if together else 1
         return fraction_interval(
-            fractions,
+            np.asarray(self.fractions, dtype=np.float64),
             self.noise,
             self.scale,
             self.units,
             alpha,
             target,
-            coordinates=pairs,
+            coordinates=math.comb(len(self.scores), 2) if together else 1,
             unequal=self.unequal,
         )
 

@@ -519,9 +519,8 @@ def _read_rows(
         and all(np.isscalar(mark) for mark in given.values())
     )
     refuse(_MESSAGES, {"marks": not known})
-    only = next(iter(roles.values()))
     marks = {
-        name: (roles.get(name, only), given.get(name, 1))
+        name: (roles.get(name, next(iter(roles.values()))), given.get(name, 1))
         for name in (BEST, WORST)
         if name in {*roles, *given}
     }

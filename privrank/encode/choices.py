@@ -373,13 +373,12 @@ def formula_choices(
         left,
         formula,
     )
-    predictor = declared_predictor(parsed, data, sets, arguments, public=True)
     return encode_tasks(
         data,
         items=arguments.get("items"),
         respondent=arguments.get("respondent", UNSTATED),
         max_rows=arguments.get("max_rows", 1),
-        predictor=predictor,
+        predictor=declared_predictor(parsed, data, sets, arguments, public=True),
         tested=tested,
     )
 
@@ -403,8 +402,14 @@ def encode_tested(
     if isinstance(data, EncodedSample | EncodedChoices):
         return data
     if is_choices(data):
-        usual = {"categories": categories, "ties": ties != "refuse", "missing": missing != "refuse"}
-        check_only_choices({name: not value for name, value in usual.items()}, "public")
+        check_only_choices(
+            {
+                "categories": not categories,
+                "ties": ties == "refuse",
+                "missing": missing == "refuse",
+            },
+            "public",
+        )
         return encode_tasks(
             data, items=items, respondent=respondent, max_rows=max_rows, tested=True
         )

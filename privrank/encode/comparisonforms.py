@@ -270,8 +270,7 @@ def as_comparisons(
     # arguments and column names alone
     if missing != "refuse" or frames.has_lists(present):
         return read.rename(columns={"outcome": frames.LIST_OUTCOME})
-    unordered = form in _UNORDERED or (form == "counts" and distinct)
-    if unordered or frames.is_unordered(frame, present):
+    if form in _UNORDERED or (form == "counts" and distinct) or frames.is_unordered(frame, present):
         # mark that items are in list order, because it is not known which was named first
         read[frames.ORDER_FROM] = pd.Categorical(["items"]).repeat(len(read))
         read.attrs[frames.ORDER_FROM] = "items"

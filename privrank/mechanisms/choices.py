@@ -306,9 +306,8 @@ def largest_choice_effect(
     equations = score_equations(release)
     fitted = estimate(equations, release)
     b = fitted.coefficients
-    m = len(design.items)
     scores = compared_scores(equations, release, response(equations, fitted))
-    weights = weights_by_kind(design, equations, scores)[:, :, :m]
+    weights = weights_by_kind(design, equations, scores)[:, :, : len(design.items)]
     if design.silent:  # a respondent's totals are compared with those expected for their tasks
         typical = weights @ mean_answer(equations, _offered(design), b)
         weights = np.concatenate((weights, -typical[..., None]), axis=2)

@@ -96,9 +96,8 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
         return "cluster"
     # sums of squared contributions must stay within 64 bits, and the contrasts, which exist for
     # every covariate value, within memory
-    rows = design.sensitivity.effective_rows
     facts = design.covariates
-    if design.offered is None and design.nobs * rows**2 > 2**46:
+    if design.offered is None and design.nobs * design.sensitivity.effective_rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
             "the questionnaire, or use dependence='none'."

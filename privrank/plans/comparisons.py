@@ -185,8 +185,7 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     }
     shared = {PAIR_COUNTS: cells, GROUP_ANSWERS: design.sensitivity.pairs}
     put = {name: factor[name] * noise[name] / shared.get(name, 1) for name in names}
-    least = noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0]
-    put[NET] = (0.5 * deviation(least, m)) ** 2
+    put[NET] = (0.5 * deviation(noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0], m)) ** 2
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
     return {name: room * root[name] / math.fsum(root.values()) for name in names}
 

@@ -211,7 +211,6 @@ def least_bias(
     is at most (e^epsilon - 1) alpha / (2 (1 - alpha)). Therefore the loss is at most epsilon there
     and at every larger bias.
     """
-    d = m // 2
     room = math.expm1(min(epsilon, 50.0)) * alpha / (2 * (1 - alpha))
     # the least s at which p changes by at most `room` is the larger root of
     # (room s / 2 + 1 / n)^2 = (1 + 2 s) / n: the bound on the change decreases in s, because
@@ -221,7 +220,7 @@ def least_bias(
     c = (1 - 1 / n) / n
     root = (b + math.sqrt(b * b + 4 * a * c)) / (2 * a)
     slope = 0.0 if room >= 1 else max(root, (4 / n - 1) / 2)
-    s = max((1 - alpha) / alpha * math.sqrt((1 - 1 / n) / (2 * d)), slope)
+    s = max((1 - alpha) / alpha * math.sqrt((1 - 1 / n) / (2 * (m // 2))), slope)
     least = math.sqrt(16 * s * (1 + 1e-12) / (n - 1))
     if tolerance is None:
         mu = least
@@ -505,8 +504,14 @@ def comparison_of_choices(design: Design) -> Comparison:
     compared = replace(design.offered, versions=versions)
     length = offered_sensitivity(len(design.items), compared).net_l2
     blind: tuple[Blindness, ...] = ("equal mean scores",)
-    name = "scores within questionnaires"
-    return Comparison(name, "scores", "versions", 2.0 * (1.0 - least) * length, blind, None)
+    return Comparison(
+        "scores within questionnaires",
+        "scores",
+        "versions",
+        2.0 * (1.0 - least) * length,
+        blind,
+        None,
+    )
 
 
 def _unseen(
