@@ -101,9 +101,14 @@ class NoisyVotes:
 
     def fraction_errors(self, target: Target) -> FloatArray:
         """Return the standard errors of the fractions."""
-        inside = np.clip(np.asarray(self.fractions, dtype=np.float64), 0.0, 1.0)
-        sampling = (inside * (1.0 - inside) / self.units + self.unequal) * (target == "population")
-        return np.asarray(np.sqrt(self.noise.variance * np.square(self.scale) + sampling))
+        return self._errors(
+            np.asarray(self.fractions, dtype=np.float64),
+            1.0,
+            self.scale,
+            self.units,
+            self.unequal,
+            target,
+        )
 
     def fraction_bounds(
         self, alpha: float, target: Target, together: bool
@@ -123,11 +128,28 @@ class NoisyVotes:
 
     def score_errors(self, target: Target) -> FloatArray:
         """Return upper bounds of the standard errors of the scores."""
-        largest = len(self.scores) - 1.0
-        centre = np.clip(self.scores, 0.0, largest)
-        sampling = centre * (largest - centre) / self.score_units + self.score_unequal
-        sampling = sampling * (target == "population")
-        return np.asarray(np.sqrt(self.noise.variance * np.square(self.score_scale) + sampling))
+        return self._errors(
+            self.scores,
+            len(self.scores) - 1.0,
+            self.score_scale,
+            self.score_units,
+            self.score_unequal,
+            target,
+        )
+
+    def _errors(
+        self,
+        values: FloatArray,
+        largest: float,
+        scale: FloatArray | float,
+        units: FloatArray | int,
+        unequal: FloatArray | float,
+        target: Target,
+    ) -> FloatArray:
+        """Return the standard errors of values from 0 to `largest`, of this scale and variances."""
+        centre = np.clip(values, 0.0, largest)
+        sampling = (centre * (largest - centre) / units + unequal) * (target == "population")
+        return np.asarray(np.sqrt(self.noise.variance * np.square(scale) + sampling))
 
     def score_bounds(self, alpha: float, target: Target) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of the scores."""
