@@ -100,18 +100,17 @@ def open_comparisons(
     after = {"respondent": "respondent", "outcome": frames.LIST_OUTCOME}
     for role, name in given.items():
         check_name(name, role)
-        if name in present:
-            continue
-        if after.get(role) in present:
+        if name not in present and after.get(role) in present:
             raise ValueError(
                 f"comparisons has no column {name!r}. Use {role}={after[role]!r}, the name of that "
                 f"column after {frames.AS_COMPARISONS}."
             )
-        raise ValueError(
-            f"comparisons has no column {name!r}. Name the right column with {role}=. Convert data "
-            f"of another form with {frames.AS_COMPARISONS}, and choices from sets with "
-            f"privrank.as_choices."
-        )
+        if name not in present:
+            raise ValueError(
+                f"comparisons has no column {name!r}. Name the right column with {role}=. Convert "
+                f"data of another form with {frames.AS_COMPARISONS}, and choices from sets with "
+                f"privrank.as_choices."
+            )
     frames.check_stated(columns.respondent)
     if respondent is not None:
         frames.check_respondents(view, respondent)

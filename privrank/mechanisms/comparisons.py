@@ -135,11 +135,11 @@ def _drawn(
     for name in sorted(plan.parts.keys() & statistics.keys()):
         if name == names.WINS and math.isinf(plan.epsilon):
             values[name] = observed_wins(encoded).ravel()
-            continue
-        counts = statistics[name](encoded)
-        # every group of respondents has independent noise
-        groups = counts.reshape(-1, items) if name == names.NET else [counts]
-        values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
+        else:
+            counts = statistics[name](encoded)
+            # every group of respondents has independent noise
+            groups = counts.reshape(-1, items) if name == names.NET else [counts]
+            values[name] = np.concatenate([draw(plan.parts[name], group, rng) for group in groups])
     if names.MOMENTS[0] in plan.parts:
         values |= observed_moments(encoded)
     later = [name for name in SECOND_STAGE if name in plan.parts]
