@@ -52,6 +52,7 @@ from privrank.bradley_terry.scoretests import WaldTests, intervals, pvalues, sha
 from privrank.hypotheses.interval import rank_sets
 from privrank.hypotheses.nulls import monte_carlo_pvalue, public_generator
 from privrank.release.names import LARGEST
+from privrank.release.survey import INTERCEPT
 from privrank.util.arrays import BoolArray, FloatArray, IntArray
 from privrank.util.checks import warn
 from privrank.util.solvers import (
@@ -157,10 +158,9 @@ def term_tests(inference: Inference) -> dict[str, JointTest]:
     """Test each term of the formula, given all the others."""
     facts = inference.equations
     p = len(inference.fitted.coefficients)
-    parts = [("Intercept", 0, facts.items)]
-    if (covariates := facts.covariates) is not None:
-        size = item_basis(covariates, facts.items).shape[1]
-        parts = [(name, start * size, stop * size) for name, start, stop in covariates.terms]
+    terms = (facts.covariates or INTERCEPT).terms
+    size = item_basis(facts.covariates, facts.items).shape[1]
+    parts = [(name, start * size, stop * size) for name, start, stop in terms]
     if facts.ordered:
         parts.append(("first", p - 1, p))
     return {
@@ -187,8 +187,7 @@ def lack_of_fit(inference: Inference) -> JointTest:
             "without a penalty the worths that the item covariates are tested against are not "
             "finite at this release; penalty='auto' was used for them.",
         )
-    facts = without.equations.covariates
-    assert facts is not None
+    facts = without.equations.covariates or INTERCEPT
     return joint_test(
         without,
         np.pad(

@@ -226,11 +226,10 @@ def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
         pattern = pairs.first // m
         worths = LinearPredictor(
             predictor_matrix(
-                covariates,
+                design,
                 covariates.matrix[pattern],
                 pairs.first % m,
                 pairs.second % m,
-                m,
                 covariates.first[pattern],
             )
         )
@@ -250,23 +249,18 @@ def item_basis(covariates: Covariates | None, items: int) -> FloatArray:
 
 
 def predictor_matrix(
-    covariates: Covariates,
-    rows: FloatArray,
-    first: IntArray,
-    second: IntArray,
-    items: int,
-    order: IntArray,
+    design: Design, rows: FloatArray, first: IntArray, second: IntArray, order: IntArray
 ) -> FloatArray:
     """Return the map from coefficients to the predictors of pairs, shape (pairs, p).
 
     `rows` are model matrix rows, shape (pairs, K), and `first` and `second` the positions of the
     two items. `order` is 1 or -1, depending on which of them was named first.
     """
-    basis = item_basis(covariates, items)
+    basis = item_basis(design.covariates, len(design.items))
     # z x (x_i - x_j) for each pair: coefficients are the rows of B one after the other
     matrix = rows[:, :, None] * (basis[first] - basis[second])[:, None, :]
     matrix = matrix.reshape(len(rows), rows.shape[1] * basis.shape[1])
-    return np.column_stack((matrix, order)) if covariates.ordered else matrix
+    return np.column_stack((matrix, order)) if (design.covariates or INTERCEPT).ordered else matrix
 
 
 def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
@@ -301,14 +295,12 @@ def check_identified(design: Design) -> None:
 
 def display(design: Design) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
-    covariates = design.covariates
-    if covariates is None:
-        return worth_map(design, [{}])
-    lengths = np.linalg.norm(covariates.item_matrix, axis=0)
-    block = np.diag(1.0 / lengths) if len(lengths) else item_basis(covariates, len(design.items))
-    table = block_diag(
-        np.kron(np.eye(len(covariates.columns)), block), np.eye(int(covariates.ordered))
+    facts = design.covariates or INTERCEPT
+    lengths = np.linalg.norm(facts.item_matrix, axis=0)
+    block = (
+        np.diag(1.0 / lengths) if len(lengths) else item_basis(design.covariates, len(design.items))
     )
+    table = block_diag(np.kron(np.eye(len(facts.columns)), block), np.eye(int(facts.ordered)))
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 
@@ -379,18 +371,8 @@ def pair_predictors(
     `columns` are the values of the covariates for each pair. With an order effect `first` is the
     item named first.
     """
-    covariates = design.covariates
-    if covariates is None:
-        items = display(design)  # pair counts sort their pairs, and rows stay as they are
-        return items[first] - items[second]
-    table = predictor_matrix(
-        covariates,
-        rows_at(covariates, columns, len(first)),
-        first,
-        second,
-        len(design.items),
-        np.ones(len(first), dtype=np.int64),
-    )
+    rows = rows_at(design.covariates or INTERCEPT, columns, len(first))
+    table = predictor_matrix(design, rows, first, second, np.ones(len(first), dtype=np.int64))
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 

@@ -22,6 +22,7 @@ from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSourc
 from privrank.privacy.sensitivity import NoiseName, RankingSensitivity
 from privrank.release import names
 from privrank.release.survey import (
+    INTERCEPT,
     MAIN,
     PARTS,
     Design,
@@ -237,7 +238,6 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
             "A release must have groups that add up to the number of units, two where paired.",
         )
         return
-    patterns = 1
     if (facts := survey.covariates) is not None:
         ends = [0, *(stop for _, _, stop in facts.terms)]
         _require(
@@ -253,8 +253,8 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
             and len(facts.cell) == len(facts.position) == len(facts.first),
             "A release must have patterns of its covariates.",
         )
-        patterns = max(1, facts.patterns)
     if (pairs := survey.pairs) is not None:
+        patterns = max(1, (survey.covariates or INTERCEPT).patterns)
         ordered = (pairs.first >= 0) & (pairs.first < pairs.second)
         within = (pairs.second < len(survey.items) * patterns) & (pairs.count >= 0)
         _require((ordered & within).all(), "A release must have counts of pairs of its items.")

@@ -503,9 +503,8 @@ class Design:
         """
         m = len(self.items)
         facts = self.covariates
-        kinds = 1 if facts is None else len(np.unique(facts.kinds))
         every = m * m * (1 if facts is None else len(facts.columns) + facts.cells)
-        numbers = kinds * m
+        numbers = m * len(np.unique((facts or INTERCEPT).kinds))
         if self.offered is not None:  # a contrast has ends for each set and each questionnaire
             numbers = max(numbers, len(self.offered.sets) + len(self.offered.versions))
         return m <= MAX_PAIRED_ITEMS and every * numbers <= MAX_NUMBERS
