@@ -213,11 +213,10 @@ def read_samples(
     counted, and all rows of a respondent are in one part. So no respondent is in two groups, even
     if another evaluation of the frame would return other rows.
     """
-    owner = rules.respondent
     if isinstance(view, np.ndarray):  # an array needs no further reading
         ranks = rules.codes(view) if len(view) else view.astype(np.int64)
         return [rules.encoded(len(view), ranks)], np.array([])
-    names = coding.distinct_names(*rules.columns, groups.column, owner)
+    names = coding.distinct_names(*rules.columns, groups.column, rules.respondent)
     if rules.counted:
         view = frames.grouped(view, names)
         names = frames.column_names(view)
@@ -227,7 +226,7 @@ def read_samples(
         return np.sum(units, axis=0), np.concatenate(texts) if named else texts[0][:0]
 
     read = partial(_counted if rules.counted else _rows_by_group, rules=rules, groups=groups)
-    reading, people = clusters.count_parts(view, names, owner, read, total)
+    reading, people = clusters.count_parts(view, names, rules.respondent, read, total)
     if reading is None:  # no rows
         shape = (len(groups.labels), len(rules.sample.items))
         reading = np.zeros(shape, dtype=np.int64), np.array([])

@@ -341,16 +341,15 @@ def largest_choice_effect(
 
 def _squares(encoded: EncodedChoices, contrasts: ChoiceContrasts) -> IntArray:
     """Return the sums over respondents of (2 a'T - high - low)^2, by contrast; sensitive."""
-    version = encoded._version
     middle = (contrasts.high + contrasts.low).astype(np.float64)
     total = np.zeros(len(contrasts.weights), dtype=np.int64)
     for value in range(contrasts.weights.shape[1]):
         # whole numbers below 2^53 are exact in floats, whose products are fast
         weights = 2.0 * contrasts.weights[:, value].T
-        rows = np.flatnonzero(contrasts.kind[version] == value)
+        rows = np.flatnonzero(contrasts.kind[encoded._version] == value)
         for block in batches(len(rows), weights.shape[1]):
             here = rows[block]
-            sums = encoded._totals[here] @ weights - middle[version[here]]
+            sums = encoded._totals[here] @ weights - middle[encoded._version[here]]
             total += (sums.astype(np.int64) ** 2).sum(axis=0)
     return total
 

@@ -177,9 +177,8 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
     runs = predictor.edge_runs(encoded.design, observed_pairs(encoded))
     codes = _codes(encoded)[encoded._pairs[2] > 0]
     ties = encoded.design.davidson
-    parts = encoded._parts
-    moments = parts.total(partial(_second_moments, codes=codes, runs=runs, ties=ties))
-    answers = parts.total(partial(_answers_by_pair, codes=codes))
+    moments = encoded._parts.total(partial(_second_moments, codes=codes, runs=runs, ties=ties))
+    answers = encoded._parts.total(partial(_answers_by_pair, codes=codes))
     return dict(zip(MOMENTS + TIE_MOMENTS * ties, moments, strict=True)) | {BY_PAIR: answers}
 
 

@@ -416,8 +416,8 @@ def _main_part(kind: Kind, m: int, steps: int, epsilon: float, delta: float) -> 
         return PartPlan(DiscreteGaussian(scale), moved, epsilon, 1.0 / (fine * steps), fine)
     if kind == "K-norm totals":
         body = PermutohedronNoise.calibrate(m, epsilon, steps)
-        fine = body.fineness  # this noise multiplies by its fineness itself
-        return PartPlan(body, fine * steps, epsilon, 1.0 / (fine * steps))
+        # this noise multiplies by its fineness itself
+        return PartPlan(body, body.fineness * steps, epsilon, 1.0 / (body.fineness * steps))
     noise: Noise
     if kind == "Gaussian pairs":
         noise = DiscreteGaussian(_pairs_scale(epsilon, delta, pairs, steps))

@@ -368,8 +368,13 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
             and len(design.items) <= MAX_ITEMS_WIN_MATRIX
         ):
             plans += _of_counts(request, "win matrix")
-    private = request.private and design.kind == "private" and request.dependence != "pairs"
-    perturbed = private and plain and request.noise in ("auto", "laplace")
+    perturbed = (
+        plain
+        and request.private
+        and design.kind == "private"
+        and request.dependence != "pairs"
+        and request.noise in ("auto", "laplace")
+    )
     if method == "objective" or (method == "auto" and perturbed):
         plan = _of_objective(request)
         if method == "objective" or plan.gamma >= MIN_RIDGE * _objective_noise(request, plan):

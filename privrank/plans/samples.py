@@ -726,8 +726,8 @@ def plan_details(sample: Sample, epsilon: float) -> dict[str, PartPlan]:
             parts.append(PartPlan(ZeroSumLaplace.calibrate(m, moved, epsilon), moved, epsilon))
         if sample.kind == "rankings":
             body = PermutohedronNoise.calibrate(m, epsilon)
-            fine = body.fineness  # which this noise multiplies by itself
-            parts.append(PartPlan(body, fine, epsilon, 1.0 / fine))
+            # this noise multiplies by its fineness itself
+            parts.append(PartPlan(body, body.fineness, epsilon, 1.0 / body.fineness))
     least = min(parts, key=_variance)
     return {f"{DETAILS} {number}": least for number in range(len(sample.groups))}
 
