@@ -130,6 +130,7 @@ from privrank.mechanisms.permutation import (
     gram_of,
     kernel_distance,
     kernel_products,
+    laplace_tail,
     largest_distance,
     noisy_quantile,
     permuted_statistics,
@@ -410,9 +411,7 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
     statistics = np.asarray(statistics, dtype=np.float64)
     if scale == 0:
         return float(np.mean(statistics >= noisy - _TIE * np.abs(statistics).max()))
-    steps = (noisy - statistics) / scale
-    tail = 0.5 * np.exp(-np.abs(steps))
-    return float(np.mean(np.where(steps > 0, tail, 1.0 - tail)))
+    return float(np.mean(laplace_tail((noisy - statistics) / scale)))
 
 
 def round_up(pvalue: float) -> float:

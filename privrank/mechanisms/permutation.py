@@ -496,11 +496,14 @@ def noisy_quantile(draws: FloatArray, level: float, scale: float, *, copies: int
     reach = copies * scale * (2.0 - math.log(min(level, 1.0 - level)))
 
     def exceeded(q: float) -> bool:
-        steps = (q - draws) / scale
-        # the tail of one variable, or of the sum of two
-        tail = 0.5 * np.exp(-np.abs(steps))
-        if copies == 2:
-            tail *= 1.0 + 0.5 * np.abs(steps)
-        return bool(np.where(steps > 0, tail, 1.0 - tail).mean() > level)
+        return bool(laplace_tail((q - draws) / scale, copies).mean() > level)
 
     return bisect(exceeded, float(draws.min()) - reach, float(draws.max()) + reach, 60)[1]
+
+
+def laplace_tail(steps: FloatArray, copies: int = 1) -> FloatArray:
+    """Return P(L >= steps) for a Laplace variable L of scale 1, or for the sum of two `copies`."""
+    tail = 0.5 * np.exp(-np.abs(steps))
+    if copies == 2:
+        tail *= 1.0 + 0.5 * np.abs(steps)
+    return np.where(steps > 0, tail, 1.0 - tail)
