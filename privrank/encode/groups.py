@@ -237,12 +237,11 @@ def _joined(
     **Privacy.** If the sizes of the groups are `secret`, nothing depends on them.
     """
     first = parts[0].sample
-    for part in parts[1:]:
-        if part.sample.items != first.items:
-            raise ValueError(
-                "the samples must have the same items, or categories, in the same order. Declare "
-                "them with items=."
-            )
+    if any(part.sample.items != first.items for part in parts):
+        raise ValueError(
+            "the samples must have the same items, or categories, in the same order. Declare them "
+            "with items=."
+        )
     for name, part in zip(names, parts, strict=True):
         if part.sample.nobs < MIN_UNITS and not secret:
             raise ValueError(
