@@ -647,8 +647,12 @@ def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:
         levels = [0.025, 0.025]
     elif reference.shape[1] == 1 + groups:
         levels = [_WHOLE, *[_EACH / groups] * groups]
-    pairs = zip(reference.T, levels, strict=True)
-    return np.array([noisy_quantile(draws, level, scale) for draws, level in pairs])
+    return np.array(
+        [
+            noisy_quantile(draws, level, scale)
+            for draws, level in zip(reference.T, levels, strict=True)
+        ]
+    )
 
 
 def _multinomial(

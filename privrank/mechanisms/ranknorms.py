@@ -485,7 +485,6 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
     if m == 2:
         return of_ranks(replace(binomial(n, 0.5), distance=False))
     borda = borda_norm(n, m)
-    residual = residual_norm(n, m)
     label = "omnibus of rankings against uniformity"
     drawn: tuple[Value | None, Value | None] = borda.simulated, None
     sample = _rankings(n, m)
@@ -504,7 +503,7 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
         NullSample(label, (n, m), sample),
         (
             OmnibusPart(borda.value, BORDA_LEVEL, drawn[0]),
-            OmnibusPart(residual.value, RESIDUAL_LEVEL, drawn[1]),
+            OmnibusPart(residual_norm(n, m).value, RESIDUAL_LEVEL, drawn[1]),
         ),
         GRID + ALLOWANCE,
         xi,
