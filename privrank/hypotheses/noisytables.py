@@ -108,11 +108,10 @@ class NoisyTable:
         groups, k = self.counts.shape
         spread = 2.0 * math.sqrt(groups * self.noise.variance)
         rng = self._generator("closeness of tables")
-        margins = [pooled_counts(self.counts, less) for less in dict.fromkeys((0.0, spread))]
         pvalues = []
-        for margin in margins:
+        for less in dict.fromkeys((0.0, spread)):
             noise = self.noise.simulate(draws * groups, rng).reshape(draws, groups, k)
-            null = dealt_tables(self.sizes, margin, draws, rng) + noise
+            null = dealt_tables(self.sizes, pooled_counts(self.counts, less), draws, rng) + noise
             tables = np.concatenate((self.counts[None], null))
             pvalues.append(rank_pvalue(table_statistics(tables, self.noise.variance)))
         return max(pvalues)
