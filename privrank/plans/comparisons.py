@@ -41,7 +41,7 @@ from privrank.release.names import (
     WINS,
 )
 from privrank.release.release import Mechanism
-from privrank.release.survey import ASSERTED, PARTS, Design, Form, NoiseRequest
+from privrank.release.survey import ASSERTED, INTERCEPT, PARTS, Design, Form, NoiseRequest
 from privrank.util.checks import is_number
 
 Method = Literal["auto", "counts", "objective"]
@@ -175,7 +175,6 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
         return {}
     m = len(design.items)
     square = ScoreFunction(LOGIT).mean_square
-    cells = 1 if design.covariates is None else design.covariates.cells
     request = NoiseRequest(dict.fromkeys(BALANCED, FINE_EPSILON))
     noise = {name: PARTS[name].calibrate(design, request).distribution.variance for name in names}
     factor = {
@@ -183,7 +182,10 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
         GROUP_ANSWERS: square,
         ITEM_COUNTS: 0.5 * square,
     }
-    shared = {PAIR_COUNTS: cells, GROUP_ANSWERS: design.sensitivity.pairs}
+    shared = {
+        PAIR_COUNTS: (design.covariates or INTERCEPT).cells,
+        GROUP_ANSWERS: design.sensitivity.pairs,
+    }
     put = {name: factor[name] * noise[name] / shared.get(name, 1) for name in names}
     put[NET] = (0.5 * deviation(noise_choices(design.sensitivity, FINE_EPSILON, 0.0)[0], m)) ** 2
     root = {name: put[name] ** (1 / 3) for name in (NET, *names)}
@@ -199,9 +201,8 @@ def noises_left(
     between items the smallest variance. The win matrix has two distributions. A distribution that
     does not apply raises an error.
     """
-    facts = request.design.covariates
     noise = request.noise
-    weighted = facts is not None and bool(facts.bounds)
+    weighted = bool((request.design.covariates or INTERCEPT).bounds)
     if weighted and noise not in ("auto", "laplace"):
         raise ValueError(
             f"noise={noise!r} is for net wins by group, but numeric covariates weight the net "
