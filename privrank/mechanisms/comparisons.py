@@ -181,17 +181,6 @@ def first_stage(release: Release) -> Release:
     return replace(release, plan=first)
 
 
-def _opponents(encoded: Encoded, release: Release) -> tuple[IntArray, dict[str, float]]:
-    """Return the comparisons within halves of the released order minus those between halves.
-
-    Notes
-    -----
-    **Privacy.** The halves are computed from what is released already, and the statistic has its
-    sensitivity whatever these are (:func:`privrank.mechanisms.tallies.same_half`).
-    """
-    return np.array([same_half(encoded, halves(release))]), {}
-
-
 def _dependence(
     encoded: Encoded | EncodedChoices, release: Release
 ) -> tuple[IntArray, dict[str, float]]:
@@ -232,7 +221,8 @@ def _dependence(
 
 
 SECOND_STAGE: dict[str, Callable[[Any, Release], tuple[IntArray, dict[str, float]]]] = {
-    names.OPPONENTS: _opponents,
+    # the halves of the released order are computed from what is released already
+    names.OPPONENTS: lambda encoded, release: (same_half(encoded, halves(release)), {}),
     names.DEPENDENCE: _dependence,
 }
 """Functions that measure a part given the parts of the first stage, by name and in order."""

@@ -156,17 +156,17 @@ STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
 """The exact integer statistics of the first stage, by part (:mod:`privrank.release.survey`)."""
 
 
-def same_half(encoded: Encoded, halves: IntArray) -> int:
+def same_half(encoded: Encoded, halves: IntArray) -> IntArray:
     """Return the comparisons within two halves of the items minus those between them; sensitive.
 
     Notes
     -----
     **Privacy.** The halves are public numbers of -1, 0 or 1 by item, which depend on the
-    respondents only through earlier releases. Given the halves, the sensitivity is
-    :attr:`privrank.privacy.sensitivity.UnitSensitivity.opponents_l1`.
+    respondents only through earlier releases. Given the halves, whatever these are, the sensitivity
+    is :attr:`privrank.privacy.sensitivity.UnitSensitivity.opponents_l1`.
     """
     first, second, count, _ = encoded._pairs
-    return int(count @ (halves[first] * halves[second]))
+    return np.array([count @ (halves[first] * halves[second])])
 
 
 def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
