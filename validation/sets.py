@@ -384,7 +384,7 @@ def verdict(rows: list[dict[str, str]]) -> str:
         [row for row in compared if float(row[name]) > 2.0 * float(row[error])]
         for name, error in (("difference", "std err"), ("whole difference", "whole std err"))
     ]
-    most = max(compared, key=lambda row: float(row["whole difference"]) / float(row["rival"]))
+    most = max(ahead[1], key=lambda row: float(row["whole difference"]) / float(row["rival"]))
     return (
         f"In {below} of {len(holding)} cells the worst difference is covered less often than its "
         f"floor, the 5% quantile of the smallest of as many estimates at 0.95. The lowest relative "
