@@ -107,6 +107,15 @@ class PrivateBTL:
         :class:`privrank.Link`. Private fits to counts minimise the matching loss of the link, for
         which the net wins (wins minus losses) suffice; the non-private fit is by maximum
         likelihood.
+    weights : str, optional
+        Column with the design weight of each unit, which multiplies its answers. Weights need
+        ``design="public"`` and must be fixed before any answer. Only their ratios matter. They are
+        rounded to 1/256 of the largest, and the noise grows with the largest. Standard errors of
+        respondents are those of weighted estimating equations. If rows are units, they are upper
+        bounds.
+    max_weight : float, optional
+        Weights above this number are set to it (trimmed). The summary states how far this can move
+        the share of an answer.
 
     Raises
     ------
@@ -131,11 +140,12 @@ class PrivateBTL:
     tasks.
 
     **Assumptions.** Independent respondents (if families or classes answer alike, name the family
-    or class in `respondent`); ignorable nonresponse (whether a question is answered does not depend
-    on the answer); preference probabilities that follow the model. With item covariates: item
-    worths that deviate independently from the covariate model. If respondents leave tasks
-    unanswered: a task is answered with the same probability whatever its set. For the consequences
-    of violations, see :doc:`assumptions </assumptions>`.
+    or class in `respondent`); weights that were fixed before any answer; ignorable nonresponse
+    (whether a question is answered does not depend on the answer); preference probabilities that
+    follow the model. With item covariates: item worths that deviate independently from the
+    covariate model. If respondents leave tasks unanswered: a task is answered with the same
+    probability whatever its set. For the consequences of violations, see
+    :doc:`assumptions </assumptions>`.
 
     **Privacy.** Neighbours replace one unit. `fit` releases noisy integers whose sensitivities are
     proved in :class:`privrank.privacy.sensitivity.UnitSensitivity`; the guarantee is proved in
@@ -171,7 +181,6 @@ class PrivateBTL:
 
     __slots__ = ("_encoded", "_link")
 
-    @checks.without_weights
     def __init__(
         self,
         comparisons: object,
@@ -189,6 +198,8 @@ class PrivateBTL:
         design: DesignKind = "private",
         pair_counts: object = None,
         link: str | Link = "logit",
+        weights: str | None = None,
+        max_weight: float | None = None,
     ) -> None:
         self._link = find(link)
         self._encoded: Encoded | EncodedChoices
@@ -206,6 +217,8 @@ class PrivateBTL:
                     "ties": ties is False,
                     "pair_counts": pair_counts is None,
                     "link": self._link == LOGIT,
+                    "weights": weights is None,
+                    "max_weight": max_weight is None,
                 },
                 design,
             )
@@ -215,7 +228,15 @@ class PrivateBTL:
         else:
             self._encoded = encode_comparisons(
                 comparisons,
-                ComparisonColumns(item1, item2, outcome, respondent, counts),
+                ComparisonColumns(
+                    item1,
+                    item2,
+                    outcome,
+                    respondent,
+                    counts,
+                    weights=weights,
+                    max_weight=max_weight,
+                ),
                 items=items,
                 max_rows=max_rows,
                 excess=excess,
@@ -226,7 +247,6 @@ class PrivateBTL:
             )
 
     @classmethod
-    @checks.without_weights
     def from_formula(cls, formula: str, data: object, **arguments: Any) -> Self:
         """Build the model from a formula.
 
@@ -584,6 +604,8 @@ def with_link(release: Release, link: Link) -> Release:
             "link must be 'logit' for a release with ties='davidson'. Omit link. For another link, "
             "fit again with ties=True, which counts ties as half wins."
         )
+    if release.design.weights is not None and link != LOGIT:
+        raise ValueError("link must be 'logit' for a release with weights=. Omit link.")
     return replace(release, link=link)
 
 

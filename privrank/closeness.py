@@ -527,9 +527,8 @@ def comparison_rejects(
 
     def rejects(drawn: tuple[Sequence[IntArray], np.random.Generator], order: Order) -> float:
         groups, rng = drawn
-        statistics = permuted(simulated_groups(groups, sample), comparison, alone, public, rng)[
-            :, 0
-        ]
+        tables = simulated_groups(groups, sample)
+        statistics = permuted(tables, comparison, alone, public, rng)[:, 0]
         if comparison.decision is not None:
             return float(comparison.decision(statistics, alone, rng))
         return rejection_probability(statistics, scale, alpha)

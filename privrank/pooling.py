@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from privrank.release.records import record_of
 from privrank.release.release import Release
-from privrank.release.survey import Design, record_of
+from privrank.release.survey import Design
 from privrank.results.aggregation import AggregationResult
 from privrank.results.btl import BTLResult
 from privrank.results.pooled import Effects, PooledResult, Survey, pooled, twice_notes

@@ -15,6 +15,7 @@ from privrank.bradley_terry.equations import (
     score_equations,
 )
 from privrank.bradley_terry.paircounts import FEW, uncounted
+from privrank.bradley_terry.winrates import design_effects
 from privrank.btl import PrivateBTL
 from privrank.encode.choices import check_orders, formula_choices, is_choices
 from privrank.encode.comparisons import formula_columns
@@ -26,9 +27,9 @@ from privrank.plans.choice import Dependence, plan_comparisons
 from privrank.plans.comparisons import Noise, Request, Target, plan_selection
 from privrank.release.names import NET, SIDES, WORTHS
 from privrank.release.release import Release, check_release, fit_error_guard
-from privrank.release.survey import DesignKind, Excess, size_of, without_counts
+from privrank.release.survey import DesignKind, Excess, size_of, weight_unit, without_counts
 from privrank.results.ledger import Budget
-from privrank.results.topk import TopKResult, design_effects, identified_notes
+from privrank.results.topk import TopKResult, identified_notes
 from privrank.util import checks
 from privrank.util.arrays import readonly_copy
 
@@ -54,6 +55,8 @@ class PrivateTopK:
     pair_counts : None, "equal", mapping or data frame, optional
         Declared number of comparisons per pair under a private design; see
         :class:`privrank.PrivateBTL`. A selection does not need them.
+    weights, max_weight : str, float, optional
+        Public design weights; see :class:`privrank.PrivateBTL`.
 
     Raises
     ------
@@ -97,7 +100,6 @@ class PrivateTopK:
 
     __slots__ = ("_encoded", "_k")
 
-    @checks.without_weights
     def __init__(
         self,
         comparisons: object,
@@ -115,6 +117,8 @@ class PrivateTopK:
         ties: bool = False,
         design: DesignKind = "private",
         pair_counts: object = None,
+        weights: str | None = None,
+        max_weight: float | None = None,
     ) -> None:
         _check_declared(pair_counts, ties)
         encoded = PrivateBTL(
@@ -131,13 +135,14 @@ class PrivateTopK:
             ties=ties,
             design=design,
             pair_counts=pair_counts,
+            weights=weights,
+            max_weight=max_weight,
         )._encoded
         check_orders(encoded.design, "PrivateTopK")
         self._encoded = replace(encoded, design=without_counts(encoded.design))
         self._k = checks.check_count("k", k, high=len(encoded.design.items) - 1)
 
     @classmethod
-    @checks.without_weights
     def from_formula(cls, formula: str, data: object, k: int, **arguments: Any) -> Self:
         """Build the selection from a formula.
 
@@ -401,7 +406,8 @@ def infer_topk(
     part = release.parts.get(NET, release.parts.get(SIDES))
     score = facts.score
     if part is not None:  # as released, because the score of the equations is centred to sum 0
-        score = 0.5 * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
+        unit = weight_unit(release.design)
+        score = 0.5 * unit * part.step * part.values.reshape(-1, facts.items).sum(axis=0)
     estimate = 0.5 + score / scale
     effects = design_effects(facts, release, estimate, degrees, scale)
     apart = (released_degrees(facts) <= few) | uncounted(release)

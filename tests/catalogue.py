@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import surveys
 
@@ -124,9 +125,27 @@ def bradley_terry():
         *fits("BTL of public rows", btl, all_public, ROW | PUBLIC | TIED, [{}, *COUNTS, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [{}, OBJECTIVE]),
         *fits("BTL of public people", btl, public_people, PERSON | PUBLIC | TIED, [GAUSSIAN]),
+        *weighted(),
         *with_tie_parameter(tied, tied_people, public_people),
         *links(people, public_people),
         *winners(),
+    ]
+
+
+def weighted():
+    """PrivateBTL and PrivateTopK with design weights, which are public."""
+    people = surveys.public(people=6, ties=True, w=np.linspace(0.5, 4.0, PEOPLE))
+    rows = surveys.public(ties=True, w=np.linspace(0.5, 4.0, ROWS))
+    by_weight = {"weights": "w", "max_weight": 3.0} | PUBLIC | TIED
+    formula = {"formula": "item1 + item2 + outcome ~ 1"}
+    btl, topk = pr.PrivateBTL, pr.PrivateTopK
+    some = [{}, GAUSSIAN, COUNTS[2], {"dependence": "none"}]
+    return [
+        *fits("BTL of weighted people", btl, people, PERSON | by_weight, some),
+        *fits("BTL of weighted rows", btl, rows, ROW | by_weight, [{}]),
+        *fits("BTL of weights by formula", btl, people, PERSON | by_weight, [{}], **formula),
+        *fits("top of weighted people", topk, people, PERSON | by_weight | {"k": 2}, [{}]),
+        *fits("top of weighted rows", topk, rows, ROW | by_weight | {"k": 2}, [{}]),
     ]
 
 

@@ -343,6 +343,18 @@ TABLES = {
         "worst": "minimum coverage",
         "error": "root mean square error",
     },
+    "design_weights": {
+        "kish": "effective units for sampling",
+        "effective": "effective units for noise",
+        "coverage": "mean coverage",
+        "worst": "minimum coverage",
+        "worst rate": "minimum coverage of win rates",
+        "error": "root mean square error",
+        "untrimmed": "error about untrimmed worths",
+        "rescaled": "rescaled error",
+        "strata nets": "error of strata nets",
+        "mean of worths": "error of the mean of worths",
+    },
     "set_orders": {
         "default": "error of the default",
         "pairs": "error of pairs",

@@ -17,6 +17,7 @@ STUDIES = (
     "sets",
     "first_choices",
     "set_orders",
+    "design_weights",
     "pooling",
     "pooling_random",
     "activity",

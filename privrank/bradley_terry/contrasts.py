@@ -45,6 +45,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.distance import squareform
 from scipy.special import ndtri
 
+from privrank.bradley_terry.equations import pair_noise
 from privrank.bradley_terry.estimate import Covariance, objective, score_covariance
 from privrank.bradley_terry.inference import FEW_DRAWS, KNOWN, MAX_DRAWN_ITEMS, Inference
 from privrank.bradley_terry.predictor import beside_worths, item_basis
@@ -389,7 +390,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     additional = inference.additional
     white = whitener(propagate(weights, scores + facts.noise_covariance(b) + additional))
     if inference.many and facts.covariates is None:  # the noise of pairs is not simulated here
-        additional = additional + facts.noise_covariance(b, facts.pair_terms)
+        additional = additional + pair_noise(facts, b)
     # unchanged scores, even if no answers can have them, because only one point is tested
     scores_left = objective(facts)[0] + facts.linear.scores(inference.left(t))
     draws = FEW_DRAWS if facts.items > MAX_DRAWN_ITEMS else inference.draws

@@ -47,7 +47,7 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, weight_unit
 from privrank.util.arrays import FloatArray, readonly_copy
 from privrank.util.solvers import dense, product, propagate, quadratic, spectrum
 
@@ -138,11 +138,13 @@ def degrees_of_freedom(release: Release) -> float:
 
     They are the number of respondents minus one if the covariance is estimated from respondents,
     and infinite if answers are taken as independent, because the fit then determines the
-    covariance. They are at most the number of contrasts from which the scatter of the items about
-    their covariates is estimated.
+    covariance. With design weights respondents count by Kish's effective number. They are at most
+    the number of contrasts from which the scatter of the items about their covariates is estimated.
     """
     estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
-    df = max(release.design.nobs - 1.0, 1.0) if estimated else math.inf
+    weights = release.design.weights
+    units = release.design.nobs if weights is None else weights.kish
+    df = max(units - 1.0, 1.0) if estimated else math.inf
     return min(df, release.design.item_freedom or math.inf)
 
 
@@ -266,6 +268,7 @@ def moments_by_block(
     y; if ties have a parameter, y is followed by the ties t. Votes of local reports are divided by
     the gain of the randomised response, and then have the mean of the answer.
     """
+    steps = weight_unit(release.design) ** -2  # squared steps of design weights
     gain = float(release.plan.settings.get(GAIN, 1.0))  # the mean local report of an answer of 1
     scales = {MOMENTS[0]: gain**2, MOMENTS[1]: gain}
     start = 0
@@ -274,7 +277,7 @@ def moments_by_block(
         here = slice(start, start + size**2)
         start += size**2
         yy, yn, nn, *ties = (
-            release.parts[name].values[here].reshape(size, size) / scales.get(name, 1.0)
+            release.parts[name].values[here].reshape(size, size) / (steps * scales.get(name, 1.0))
             for name in MOMENTS + TIE_MOMENTS * equations.tied
         )
         if ties:
@@ -552,6 +555,12 @@ class Clusters:
             for part, zz, zn, nn in moments_by_block(self.equations, self.release)
         ]
 
+    @property
+    def _by_pair(self) -> list[FloatArray]:
+        """Net wins, and answers other than ties, of each pair."""
+        values = self.release.parts[BY_PAIR].values.astype(np.float64)
+        return np.split(weight_unit(self.release.design) ** 2 * values, 2)
+
     def _squares(self, along: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sums of squares over respondents, and over answers, of combined residuals."""
         facts = self.equations
@@ -563,11 +572,11 @@ class Clusters:
             total += quadratic(rows, zz) + quadratic(q, nn) - 2.0 * ((rows @ zn) * q).sum(axis=1)
         if BY_PAIR not in self.release.parts:  # an older archive: use the expected squares
             return total, self._variances(along, t).sum(axis=1)
-        net, decided = np.split(self.release.parts[BY_PAIR].values.astype(np.float64), 2)
+        net, decided = self._by_pair
         won = weights[:, 0] / float(self.release.plan.settings.get(GAIN, 1.0))
-        own = won**2 * decided - 2.0 * won * mean * net + mean**2 * facts.pairs.count
+        own = won**2 * decided - 2.0 * won * mean * net + mean**2 * facts.pairs.squared
         for tie in weights[:, 1:].swapaxes(0, 1):
-            own += (facts.pairs.count - decided) * tie * (tie - 2.0 * mean)
+            own += (facts.pairs.squared - decided) * tie * (tie - 2.0 * mean)
         return total, own.sum(axis=1)
 
     def effects(self, along: FloatArray, t: FloatArray, factor: float = 1.0) -> FloatArray:
@@ -591,7 +600,7 @@ class Clusters:
         """
         by_pair = self._variances(along, t)
         independent = np.maximum(by_pair.sum(axis=1), 1e-300)
-        deviations = np.sqrt(by_pair / np.maximum(self.equations.pairs.count, 1e-300))
+        deviations = np.sqrt(by_pair / np.maximum(self.equations.pairs.squared, 1e-300))
         most = sum(quadratic(deviations[:, part], nn) for part, _, _, nn in self._blocks)
         squares, own = self._squares(along, t)
         effect = 1.0 + factor * (squares - own) / independent
@@ -612,10 +621,10 @@ class Clusters:
         that is possible with this mean.
         """
         facts = self.equations
-        count = self.equations.pairs.count
+        count = facts.pairs.squared
         if facts.tied or len(facts.response) or BY_PAIR not in self.release.parts:
             return facts.spread(t, facts.fitted)
-        ties = count - np.split(self.release.parts[BY_PAIR].values, 2)[1]
+        ties = count - self._by_pair[1]
         variance = facts.function.link.exact.variance(t)
         # the smaller probability q of an answer, from q (1 - q)
         upset = 2.0 * variance / (1.0 + np.sqrt(np.maximum(1.0 - 4.0 * variance, 0.0)))

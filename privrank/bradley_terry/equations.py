@@ -71,7 +71,15 @@ from privrank.privacy.knorm import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release
-from privrank.release.survey import INTERCEPT, Covariates, Noise, PairCounts, equivalent_variance
+from privrank.release.survey import (
+    INTERCEPT,
+    Covariates,
+    Noise,
+    PairCounts,
+    equivalent_variance,
+    weight_unit,
+)
+from privrank.release.weights import Weights
 from privrank.util.arrays import (
     AnyArray,
     FloatArray,
@@ -216,6 +224,8 @@ class ScoreEquations:
     answers : tuple of ndarray or None
         Exact wins and losses of each edge's first item, if they are known. The coefficients are
         then fitted to them by maximum likelihood.
+    weights : Weights or None
+        Design weights, by which comparisons and scores are multiplied.
     """
 
     items: int
@@ -232,6 +242,7 @@ class ScoreEquations:
     matching: Matching | None = None
     response: FloatArray = field(default_factory=lambda: np.zeros(0))
     answers: tuple[FloatArray, FloatArray] | None = None
+    weights: Weights | None = None
 
     def __post_init__(self) -> None:
         """Take private, read-only copies of the arrays, because results keep them."""
@@ -277,7 +288,9 @@ class ScoreEquations:
         With randomised responses it is at least the bound that follows from E(y^2) >= |E(y)|.
         """
         function = function or self.function
-        exact = np.asarray(self.count * function.variance(t))
+        if self.weights is not None and self.weights.by_row:
+            t = np.zeros_like(t)  # the largest variance
+        exact = np.asarray(self.by_edge(self.pairs.squared) * function.variance(t))
         if not len(self.response):
             return exact
         if self.tied:
@@ -294,11 +307,6 @@ class ScoreEquations:
             self.by_edge(np.arange(len(self.pairs.count))),
             self.function.mean(self.linear.predict(b)),
         )
-
-    @property
-    def pair_terms(self) -> list[NoiseTerm]:
-        """The noise of pairs of items."""
-        return [term for term in self.terms.values() if term.by_pair]
 
     @property
     def by_item(self) -> NoiseTerm:
@@ -386,6 +394,11 @@ def _moves(
             through = reduce(matmul, term.counts, mean)
             moved = through if moved is None else moved - through
         yield term, moved
+
+
+def pair_noise(facts: ScoreEquations, b: FloatArray) -> FloatArray:
+    """Return the covariance of the scores due to the noise of pairs of items, shape (p, p)."""
+    return facts.noise_covariance(b, [term for term in facts.terms.values() if term.by_pair])
 
 
 def scores_by_pattern(facts: ScoreEquations, b: FloatArray) -> FloatArray:
@@ -585,6 +598,7 @@ def _equations(
         readonly_copy(linear.centred(score)),
         linear=linear,
         covariates=design.covariates,
+        weights=design.weights,
         **facts,
     )
 
@@ -658,12 +672,13 @@ def _of_net(release: Release) -> ScoreEquations:
     part = release.parts[name]
     if not isinstance(part.distribution, NetDistribution):
         raise ValueError("release must have noise that is drawn for net wins.")
-    score: FloatArray = (0.5 * part.step * part.values.astype(np.float64)).reshape(
+    step = part.step * weight_unit(release.design)
+    score: FloatArray = (0.5 * step * part.values.astype(np.float64)).reshape(
         -1, m
     ) - answered_share(release) * even_scores(release.design)
     # half the net wins of all groups together; the first monomial of each group is 1
     half = score[:: 1 if covariates is None else len(covariates.monomials)].sum(axis=0)
-    noise = _by_item(release, part.distribution, part.step, part.values.size // m)
+    noise = _by_item(release, part.distribution, step, part.values.size // m)
     if covariates is None:
         score = half
     else:

@@ -53,7 +53,7 @@ from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release
-from privrank.release.survey import Design, PairCounts, equivalent_variance
+from privrank.release.survey import Design, PairCounts, equivalent_variance, weight_unit
 from privrank.util.arrays import AnyArray, BoolArray, FloatArray, IntArray, readonly_copy
 from privrank.util.solvers import inverse, product, spectrum
 
@@ -137,7 +137,13 @@ def pair_counts(release: Release) -> dict[str, Any]:
     if release.design.silent:
         count = answered_share(release) * release.design.pairs.count
         return {"pairs": replace(release.design.pairs, count=count.astype(np.float64))}
-    return {"pairs": release.design.pairs}
+    pairs = release.design.pairs
+    if pairs.squares is not None:
+        unit = weight_unit(release.design)
+        count = np.asarray(unit * pairs.count, dtype=np.float64)
+        squares = np.asarray(unit**2 * pairs.squares, dtype=np.float64)
+        pairs = replace(pairs, count=count, squares=squares)
+    return {"pairs": pairs}
 
 
 def answered_share(release: Release) -> float:

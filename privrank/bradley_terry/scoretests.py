@@ -246,6 +246,8 @@ def _third(
         # weights can be infinite if the variance is zero
         weight = np.where(spread > _TINY, facts.fitted.weight(t), 0.0)
         skew = weight * facts.function.link.excess(t) * spread
+        if facts.weights is not None:
+            skew = skew * facts.weights.cubes
         return np.asarray(-2.0 * (along**3 * skew).sum(axis=1))
     half, tie = worths_and_ties(along)
     answers = np.array(answer_probabilities(*worths_and_ties(t)))

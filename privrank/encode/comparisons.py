@@ -30,6 +30,7 @@ from privrank.encode.encoded import (
     sum_by,
     units_of,
 )
+from privrank.encode.weighting import check_weighted, read_weights
 from privrank.plans.declarations import check_excess, check_ties, declared_pairs
 from privrank.release.survey import (
     Covariates,
@@ -38,6 +39,7 @@ from privrank.release.survey import (
     PairCounts,
     scaled_position,
 )
+from privrank.release.weights import Weights
 from privrank.util.arrays import IntArray
 from privrank.util.checks import (
     UNSTATED,
@@ -60,7 +62,8 @@ COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
 class ComparisonColumns:
     """The roles of the columns of a comparisons frame.
 
-    If `decided`, there is no outcome column and item1 always wins.
+    If `decided`, there is no outcome column and item1 always wins. Design weights are trimmed at
+    `max_weight`.
     """
 
     item1: str
@@ -69,6 +72,8 @@ class ComparisonColumns:
     respondent: str | None
     counts: str | None = None
     decided: bool = False
+    weights: str | None = None
+    max_weight: float | None = None
 
 
 def open_comparisons(
@@ -93,8 +98,9 @@ def open_comparisons(
         "outcome": columns.outcome,
         "respondent": respondent,
         "counts": columns.counts,
+        "weights": columns.weights,
     }
-    left_out = {"respondent", "counts"} | ({"outcome"} if columns.decided else set())
+    left_out = {"respondent", "counts", "weights"} | ({"outcome"} if columns.decided else set())
     # an optional role without a name is left out; all others are checked below
     given = {role: name for role, name in roles.items() if name is not None or role not in left_out}
     after = {"respondent": "respondent", "outcome": frames.LIST_OUTCOME}
@@ -184,10 +190,12 @@ def encode_comparisons(
         decided=columns.decided,
         facts=None if predictor is None else predictor.covariates,
     )
+    plain = tied != "davidson" and predictor is None
+    check_weighted(columns.weights, columns.max_weight, public=kind == "public", plain=plain)
     # checks of column names and types come first: they read no cell
     frame, view = open_comparisons(frame, columns, () if predictor is None else predictor.columns)
     check_fixed(frame, view, kind, columns, predictor)
-    check_numeric_columns(view, columns.outcome, predictor)
+    check_numeric_columns(view, columns.outcome, predictor, columns.weights)
     labels = frames.declared_items(
         frame, (columns.item1, columns.item2), items, public=_known(kind, columns)
     )
@@ -206,9 +214,10 @@ def encode_comparisons(
     first, second = np.divmod(counted.codes, len(labels))
     second += first // len(labels) * len(labels)
     pairs = first, second, counted.counts[0], counted.counts[1]
-    facts = replace(facts, nobs=counted.nobs)
+    facts = replace(facts, nobs=counted.nobs, weights=counted.weights)
+    squares = None if counted.weights is None else counted.counts[2]
     # the design declares the public facts; only a public design reads them from the data
-    if (public := public_pairs(facts, pairs, pair_counts, labels)) is not None:
+    if (public := public_pairs(facts, pairs, squares, pair_counts, labels)) is not None:
         check_connected(public, facts.items)
     facts = replace(facts, pairs=public, covariates=counted.described)
     if kind == "public":
@@ -243,7 +252,8 @@ class CountedRows:
 
     Pairs are numbered as in :class:`privrank.encode.encoded.RespondentBlock`. `counts` are the
     comparisons of each pair, and the wins minus losses of its first item. `units` are the numbers
-    of units by pattern of the covariates in `described`; `ties` is one number.
+    of units by pattern of the covariates in `described`; `ties` is one number. Comparisons are
+    multiplied by design weights, if there are any, and by their squares in a third row of `counts`.
     """
 
     nobs: int
@@ -252,6 +262,7 @@ class CountedRows:
     ties: IntArray
     units: IntArray | None
     described: Covariates | None
+    weights: Weights | None
 
 
 def count_all(view: frames.Frame, rules: ComparisonSpec) -> tuple[CountedRows, RespondentBlocks]:
@@ -260,6 +271,7 @@ def count_all(view: frames.Frame, rules: ComparisonSpec) -> tuple[CountedRows, R
     predictor = rules.predictor
     names = coding.distinct_names(
         *(columns.respondent, columns.item1, columns.item2, columns.outcome, columns.counts),
+        *(columns.weights,),
         *(() if predictor is None else predictor.columns),
     )
     rows = columns.respondent is None
@@ -267,9 +279,10 @@ def count_all(view: frames.Frame, rules: ComparisonSpec) -> tuple[CountedRows, R
         view = frames.numbered(view, (columns.item1, columns.item2), rules.labels)
         view = frames.grouped(view, names)
         names = frames.column_names(view)
-    # covariate patterns numbered in order of appearance need all rows at once, as do row counts
+    # covariate patterns numbered in order of appearance need all rows at once, as do weights and
+    # row counts
     public = rules.design.kind == "public" and predictor is not None
-    whole = public or rows and columns.counts is not None
+    whole = public or columns.weights is not None or rows and columns.counts is not None
     total, parts = clusters.count_parts(
         view, names, columns.respondent, partial(count, rules=rules), _added, whole=whole
     )
@@ -281,7 +294,7 @@ def _added(*pieces: CountedRows) -> CountedRows:
     """Return the sum of the counts of parts that have no respondent in common."""
     met = np.concatenate([piece.codes for piece in pieces])
     codes, place = coding.distinct_codes(met, int(met.max(initial=0)) + 1)
-    counts = np.zeros((2, len(codes)), dtype=np.int64)
+    counts = np.zeros((3, len(codes)), dtype=np.int64)
     for piece in pieces:  # within a piece all codes are distinct
         here, place = np.split(place, [len(piece.codes)])
         counts[:, here] += piece.counts
@@ -289,7 +302,8 @@ def _added(*pieces: CountedRows) -> CountedRows:
     units = np.sum(by_pattern, axis=0) if by_pattern else None
     nobs = sum(piece.nobs for piece in pieces)
     ties = sum(piece.ties for piece in pieces)
-    return CountedRows(nobs, codes, counts, np.asarray(ties), units, pieces[-1].described)
+    last = pieces[-1]
+    return CountedRows(nobs, codes, counts, np.asarray(ties), units, last.described, last.weights)
 
 
 def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
@@ -297,13 +311,11 @@ def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     columns = rules.columns
     design = rules.design
     items = len(rules.labels)
-    check_numeric_columns(view, columns.outcome, rules.predictor)
+    check_numeric_columns(view, columns.outcome, rules.predictor, columns.weights)
     # from here on, identical rows are one entry with a count
     keys, size, first, second = _read(view, rules)
     answered, sign = coding.outcome_signs(keys, columns.outcome, len(size), design.ties)
     low, high, order = in_order(first, second)
-    comparisons = size * answered
-    net = size * (sign * order)
     owner = None if columns.respondent is None else keys[columns.respondent]
     sampling = design.kind == "private"  # a fit could draw from more rows
     bounded = design.excess == "refuse"
@@ -315,6 +327,11 @@ def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
         sampling=sampling,
     )
     person = None if owner is None else owner.codes
+    weight, weights = read_weights(
+        keys, columns.weights, columns.max_weight, size, person, size * answered
+    )
+    comparisons = weight * size * answered
+    net = weight * size * (sign * order)
     pattern, described, units = read_patterns(
         rules.predictor, keys, size, order, person, design.kind
     )
@@ -324,10 +341,11 @@ def count(view: Any, rules: ComparisonSpec) -> tuple[CountedRows, Any]:
     if owner is not None:
         if design.distinct_pairs and bounded:
             check_distinct(owner.codes, low * items + high, size, sampling=sampling)
-        held = _part(owner, codes, place, comparisons, net)
+        held = _part(owner, codes, place, comparisons, net, weight)
     ties = comparisons.sum(keepdims=True) - np.abs(net).sum()
-    counts = np.stack([sum_by(place, values, len(codes)) for values in (comparisons, net)])
-    return CountedRows(nobs, codes, counts, ties, units, described), held
+    summed = (comparisons, net, weight * comparisons)
+    counts = np.stack([sum_by(place, values, len(codes)) for values in summed])
+    return CountedRows(nobs, codes, counts, ties, units, described, weights), held
 
 
 def _read(
@@ -339,7 +357,7 @@ def _read(
     """
     columns = rules.columns
     by = coding.distinct_names(
-        *(columns.respondent, columns.item1, columns.item2, columns.outcome),
+        *(columns.respondent, columns.item1, columns.item2, columns.outcome, columns.weights),
         *(() if rules.predictor is None else rules.predictor.columns),
     )
     counting = coding.tally if columns.respondent is None else coding.keys_of
@@ -358,12 +376,20 @@ def _read(
 
 
 def _part(
-    owner: coding.Key, codes: IntArray, place: IntArray, comparisons: IntArray, net: IntArray
+    owner: coding.Key,
+    codes: IntArray,
+    place: IntArray,
+    comparisons: IntArray,
+    net: IntArray,
+    weight: IntArray,
 ) -> RespondentBlock:
     """Return the answers of respondents.
 
-    `codes` are the numbers of pairs, and `place` is the position of each row in `codes`.
+    `codes` are the numbers of pairs, and `place` is the position of each row in `codes`. `weight`
+    is the design weight of each row, or of all.
     """
+    by_person = np.ones(len(owner.values), dtype=np.int64)
+    by_person[owner.codes] = weight
     answered = np.flatnonzero(comparisons)
     # one number for respondent, pair and answer; sorting removes the order of the rows
     number = owner.codes[answered] * len(codes) + place[answered]
@@ -373,7 +399,7 @@ def _part(
     person, pair = np.divmod(cells // 3, len(codes))
     return RespondentBlock(
         coding.numbers_of_names(owner.values),
-        *map(narrow, (person, codes[pair], cells % 3 - 1, size)),
+        *map(narrow, (person, codes[pair], cells % 3 - 1, size, by_person)),
     )
 
 
@@ -386,15 +412,20 @@ def _known(design: object, columns: ComparisonColumns) -> bool:
 
 
 def check_numeric_columns(
-    view: frames.Frame, outcome: str | None, predictor: Predictor | None
+    view: frames.Frame,
+    outcome: str | None,
+    predictor: Predictor | None,
+    weights: str | None = None,
 ) -> None:
-    """Refuse an outcome or a covariate with bounds if its type is not numeric."""
+    """Refuse an outcome, weights or a covariate with bounds if the type is not numeric."""
     bounds = () if predictor is None else predictor.covariates.bounds
     if (text := frames.check_numeric(view, [name for name, *_ in bounds])) is not None:
         raise TypeError(
             f"column {text!r} must hold numbers, because bounds= declares bounds for it. If it "
             f"holds names, declare levels= instead."
         )
+    if weights is not None and frames.check_numeric(view, [weights]):
+        raise TypeError(f"column {weights!r} must hold numbers, because weights= names it.")
     if outcome is not None and frames.check_numeric(view, [outcome]):
         raise TypeError(
             f"column {outcome!r} must be numeric: 1 (first item preferred), 0 (tie), -1 (second "
@@ -408,13 +439,14 @@ def check_numeric_columns(
 def public_pairs(
     facts: Design,
     pairs: tuple[IntArray, IntArray, IntArray, IntArray],
+    squares: IntArray | None,
     pair_counts: object,
     labels: tuple[Any, ...],
 ) -> PairCounts | None:
     """Return the public number of comparisons per pair, None if not public.
 
-    The observed `pairs` are read only under a public design. Under a private design every number
-    comes from the caller's declarations.
+    The observed `pairs`, and the comparisons times the `squares` of design weights, are read only
+    under a public design. Under a private design every number comes from the caller's declarations.
     """
     if facts.kind == "private":
         return declared_pairs(facts, pair_counts, labels)
@@ -424,7 +456,8 @@ def public_pairs(
             "public."
         )
     met = pairs[2] > 0
-    return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed")
+    squared = None if squares is None else squares[met]
+    return PairCounts(pairs[0][met], pairs[1][met], pairs[2][met], "observed", squared)
 
 
 def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> Encoded:
@@ -441,7 +474,7 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
             f"formula must name two columns (winner + loser) or three (item1 + item2 + outcome) on "
             f"its left, got {formula!r}."
         )
-    known = {"respondent", "counts"} | _OPTIONS | COVARIATES
+    known = {"respondent", "counts", "weights", "max_weight"} | _OPTIONS | COVARIATES
     if not arguments.keys() <= known:
         raise TypeError(
             f"from_formula takes only formula, data and the arguments {', '.join(sorted(known))}."
@@ -457,7 +490,16 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
     counts = arguments.get("counts")
     item1, item2, *rest = parsed.left
     outcome = rest[0] if rest else None
-    columns = ComparisonColumns(item1, item2, outcome, respondent, counts, outcome is None)
+    columns = ComparisonColumns(
+        item1,
+        item2,
+        outcome,
+        respondent,
+        counts,
+        outcome is None,
+        arguments.get("weights"),
+        arguments.get("max_weight"),
+    )
     covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
     frame, _ = open_comparisons(data, columns, covariates)
     public = _known(arguments.get("design"), columns)

@@ -61,7 +61,9 @@ class RespondentBlock:
     sign : ndarray of int
         The answer: 1 if item i is preferred, -1 if j is, 0 for a tie.
     size : ndarray of int
-        The number of answers of each entry.
+        The number of answers of each entry, times the design weight of its respondent.
+    weight : ndarray of int
+        The design weight of each respondent, 1 without weights.
     """
 
     name: Words
@@ -69,6 +71,7 @@ class RespondentBlock:
     pair: IntArray
     sign: IntArray
     size: IntArray
+    weight: IntArray
 
     @property
     def count(self) -> IntArray:

@@ -44,7 +44,16 @@ from privrank.release.names import (
     TIES,
     WINS,
 )
-from privrank.release.survey import FINE, INTERCEPT, STEPS, Covariates, Design, PairCounts
+from privrank.release.survey import (
+    FINE,
+    INTERCEPT,
+    STEPS,
+    Covariates,
+    Design,
+    PairCounts,
+    squared_units,
+    weight_unit,
+)
 from privrank.util.arrays import FloatArray, IntArray, Rng, Words, batches
 
 _DENSE = 0.02
@@ -64,6 +73,8 @@ def observed_design(encoded: Encoded, *, always: bool) -> Design:
     Statistics by observed pair `always` need observed counts.
     """
     design = encoded.design
+    if design.weights is not None:
+        return design
     if design.pairs is not None and design.pairs.origin == "declared" and not always:
         return design
     pairs = observed_pairs(encoded)
@@ -183,9 +194,13 @@ def observed_moments(encoded: Encoded) -> dict[str, IntArray]:
 
 
 def _answers_by_pair(part: RespondentBlock, codes: IntArray) -> IntArray:
-    """Return wins minus losses of one part by compared pair, then answers other than ties."""
+    """Return wins minus losses of one part by compared pair, then answers other than ties.
+
+    Answers are multiplied by the squares of design weights, as in their variances.
+    """
     place = np.searchsorted(codes, part.pair)
-    both = (part.net, part.count - part.tied)
+    weight = part.weight[part.person].astype(np.int64)
+    both = (weight * part.net, weight * (part.count - part.tied))
     return np.concatenate([sum_by(place, values, len(codes)) for values in both])
 
 
@@ -284,6 +299,7 @@ def _bounded(part: RespondentBlock, most: int, distinct: bool, key: Words) -> Re
         part.pair[some],
         part.sign[some],
         size[some].astype(part.size.dtype),
+        part.weight,
     )
 
 
@@ -388,7 +404,7 @@ def round_directions(
     One respondent answers at most `rows` pairs. An answer adds its contrast's difference of the two
     items, with either sign, times the largest distance of the answer from its expectation. The sum
     is at most the sum of the `rows` largest of these, or `rows` times the largest if pairs may
-    repeat.
+    repeat. A design weight multiplies the sum, so the bound is multiplied by the largest weight.
 
     If ties have a parameter and are rare, the sum for this parameter can be much larger, relative
     to its value under independent answers, than the sum of any contrast of worths. The noise would
@@ -397,7 +413,7 @@ def round_directions(
     """
     # as fine as sums of squares over all respondents keep to 60 bits
     rows = design.sensitivity.effective_rows
-    room = 2**60 / max(design.nobs, 1)
+    room = 2**60 / max(squared_units(design), 1)
     bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
     parts = directions.weights, directions.independent, directions.explained
     usable = all(np.isfinite(part).all() for part in parts) and bool(directions.weights.any())
@@ -405,9 +421,10 @@ def round_directions(
     size = np.abs(weights).max(axis=(1, 2))
     factor = np.where(size > 0, 2.0**bits / np.where(size > 0, size, 1.0), 0.0)
     whole = np.rint(factor[:, None, None] * weights).astype(np.int64)
-    reached = _max_deviation(design, whole, expected)
+    reached = design.sensitivity.weight * _max_deviation(design, whole, expected)
     farthest = reached.max(axis=1)
-    factor = factor * expected.steps
+    # the net wins of respondents are in steps of their weights
+    factor = factor * expected.steps / weight_unit(design)
     # the value of Q under independent answers, in the units of whole weights; never below 1e-6 of
     # the largest square, because a scale must exist
     squares = [int(far) ** 2 for far in farthest]

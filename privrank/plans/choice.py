@@ -44,6 +44,7 @@ from privrank.release.survey import (
     Setting,
     equivalent_variance,
     plan_parts,
+    squared_units,
 )
 from privrank.util.checks import check_choice, warn
 from privrank.util.solvers import bisect
@@ -96,8 +97,9 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
         return "cluster"
     # sums of squared contributions must stay within 64 bits, and the contrasts, which exist for
     # every covariate value, within memory
+    rows = design.sensitivity.effective_rows
     facts = design.covariates
-    if design.offered is None and design.nobs * design.sensitivity.effective_rows**2 > 2**46:
+    if design.offered is None and squared_units(design) * rows**2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
             "the questionnaire, or use dependence='none'."
@@ -167,10 +169,10 @@ def choose_form(
     """
     if design.offered is not None:
         return "worst", CHOICE_SHARE if share is None else share
-    alone = design.covariates is not None or not nets
+    alone = design.covariates is not None or design.weights is not None or not nets
     if alone and form == "pairs":
         raise ValueError(
-            "dependence='pairs' is for net wins and models without covariates: use "
+            "dependence='pairs' is for net wins and models without covariates or weights: use "
             "dependence='worst' or leave it at 'auto'."
         )
     forms: tuple[Form, ...] = ("worst",) if alone else tuple(SHARES)
@@ -209,7 +211,10 @@ def _cost(
     largest = (
         2 * rows if not sensitivity.distinct else 2 + min(rows - 1, 2 * (sensitivity.items - 2))
     ) ** 2
-    noise = 2.0 * least**2 / ((1.0 - taken - share) ** 2 * n * independent)
+    # units, or the sum of the squares of their weights, in units of the largest weight
+    counted = squared_units(design) / sensitivity.weight**2
+    least = least / sensitivity.weight
+    noise = 2.0 * least**2 / ((1.0 - taken - share) ** 2 * counted * independent)
     moved = float(
         largest
         if form == "worst"
@@ -218,7 +223,7 @@ def _cost(
     if design.varied:
         # largest square of an answer less what is expected of it, where that is a half either way
         moved *= 2.25
-    side = min(math.sqrt(2.0) * moved / (independent * share * n * epsilon), 1e100)
+    side = min(math.sqrt(2.0) * moved / (independent * share * counted * epsilon), 1e100)
     if (facts := design.covariates) is not None:
         # a group alone; without information its design effect is the largest possible one
         # all answers over the answers of one group, a mean over the groups

@@ -348,10 +348,11 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
         return tuple(_of_counts(request, "wins and losses"))
     if design.davidson:
         return _with_ties(request)
-    if design.offered is not None and (method == "objective" or request.link != LOGIT):
+    counted = design.offered is not None or design.weights is not None
+    if counted and (method == "objective" or request.link != LOGIT):
         raise ValueError(
-            "choices from offered sets are fitted to noisy counts under the logit: leave method= "
-            "and link= out."
+            "choices from offered sets and weighted comparisons are fitted to noisy counts under "
+            "the logit: leave method= and link= out."
         )
     if method == "objective" and not plain:
         raise ValueError(

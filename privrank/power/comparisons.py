@@ -267,6 +267,7 @@ def simulated_counts(
             (first * m + second)[edge],
             answer,
             np.ones(len(edge), dtype=np.int64),
+            np.ones(n, dtype=np.int64),
         )
         parts = RespondentBlocks((block,))
     return Encoded(

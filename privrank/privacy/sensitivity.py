@@ -40,7 +40,7 @@ constants.
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -128,6 +128,7 @@ class UnitSensitivity:
     """Closed-form sensitivities of all released statistics.
 
     A unit has at most `rows` comparisons of at least 2 items, each pair at most once if `distinct`.
+    Its net wins are multiplied by its design weight, a public whole number of at most `weight`.
 
     Notes
     -----
@@ -137,13 +138,21 @@ class UnitSensitivity:
     ``tests/privacy/test_netnoise.py``; wins and losses, and comparisons per item:
     ``tests/privacy/test_sides.py``; second moments: ``tests/mechanisms/test_dependence.py`` and,
     with ties, ``tests/mechanisms/test_tie_dependence.py``; groups and naming order:
-    ``tests/models/test_covariates.py``.
+    ``tests/models/test_covariates.py``; design weights: ``tests/models/test_weights.py``.
+
+    *Design weights.* The weight w of a unit is fixed before its answers, which alone change. So the
+    weighted net wins change by w times the change of the net wins, and a bound in any norm is
+    multiplied by the largest weight. A unit with this weight attains it if some unit attains the
+    bound without weights. No statistic but net wins is released with weights under a finite
+    epsilon, except the largest design effect
+    (:func:`privrank.mechanisms.tallies.largest_design_effect`).
     """
 
     items: int
     rows: int
     distinct: bool
     adjacency: Adjacency
+    weight: int = field(default=1, kw_only=True)
 
     @property
     def pairs(self) -> int:
@@ -187,7 +196,7 @@ class UnitSensitivity:
         shrink a net.
         """
         sensitivity = min(self.rows, self.items**2 // 4) if self.distinct else self.rows
-        return 4 * sensitivity
+        return 4 * sensitivity * self.weight
 
     def sides_l1(self, *, ties: bool) -> int:
         """l1 sensitivity of wins and losses, in wins (half wins if `ties`).
@@ -220,7 +229,7 @@ class UnitSensitivity:
     @property
     def net_l2(self) -> float:
         """l2 sensitivity of `net`: reversing the unit with the longest net."""
-        return 2 * math.sqrt(self.longest)
+        return 2 * self.weight * math.sqrt(self.longest)
 
     @property
     def net_permutohedra(self) -> Fraction:
@@ -240,7 +249,8 @@ class UnitSensitivity:
     @property
     def net_linf(self) -> int:
         """Largest change of one item's net, which has at most m - 1 distinct pairs."""
-        return 2 * (min(self.rows, self.items - 1) if self.distinct else self.rows)
+        most = min(self.rows, self.items - 1) if self.distinct else self.rows
+        return 2 * most * self.weight
 
     @property
     def longest(self) -> int:

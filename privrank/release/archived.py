@@ -28,11 +28,13 @@ from privrank.release.survey import (
     Design,
     Noise,
     NoiseRequest,
+    PairCounts,
     PartPlan,
     Plan,
     Sample,
     plan_parts,
 )
+from privrank.release.weights import WEIGHT_STEPS
 from privrank.util.arrays import IntArray
 from privrank.util.checks import LARGEST_COUNT, check_delta, check_epsilon, check_items, is_number
 
@@ -258,6 +260,31 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
         ordered = (pairs.first >= 0) & (pairs.first < pairs.second)
         within = (pairs.second < len(survey.items) * patterns) & (pairs.count >= 0)
         _require((ordered & within).all(), "A release must have counts of pairs of its items.")
+        _check_weights(survey, pairs)
+
+
+def _check_weights(survey: Design, pairs: PairCounts) -> None:
+    """Check the facts of design weights, and the sums of their squares by pair."""
+    weights = survey.weights
+    text = "A release must have weights of a public design, and sums of their squares by pair."
+    if weights is None or pairs.squares is None:
+        _require(weights is None and pairs.squares is None, text)
+        return
+    bounded = (pairs.count <= pairs.squares) & (pairs.squares <= WEIGHT_STEPS * pairs.count)
+    sizes = 0.0 < weights.effective <= weights.kish * 1.001 <= survey.nobs * 1.01
+    _require(
+        survey.kind == "public"
+        and survey.covariates is None
+        and not survey.davidson
+        and weights.by_row == (survey.unit == "row")
+        and bounded.all()
+        and sizes
+        and weights.step > 0.0
+        and 0.0 <= weights.moved <= 1.0
+        and 0.999 <= weights.cubes <= WEIGHT_STEPS**2
+        and weights.answers > 0,
+        text,
+    )
 
 
 def _check_guarantee(plan: Plan, source: str) -> None:

@@ -19,7 +19,8 @@ from privrank.privacy.knorm import CubeNoise, PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace, NoiseSource
 from privrank.release.archived import NOT_JSON, archive, read_archive, verify
 from privrank.release.names import REJECTED
-from privrank.release.survey import Design, Noise, PartPlan, Plan, Sample, record_of, survey_of
+from privrank.release.records import record_of, survey_of
+from privrank.release.survey import Design, Noise, PartPlan, Plan, Sample
 from privrank.util.arrays import IntArray, immutable, readonly_copy
 
 Mechanism = Literal["net wins", "wins and losses", "win matrix", "objective perturbation"]

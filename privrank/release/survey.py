@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -60,6 +60,7 @@ from privrank.release.names import (
     WINS,
     WORTHS,
 )
+from privrank.release.weights import WEIGHT_STEPS, Weights
 from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
 
 DesignKind = Literal["public", "private"]
@@ -270,17 +271,24 @@ class PairCounts:
         equal, or released with noise. Proportional ones follow from the released counts of items,
         and of unknown ones, which a selection can do without, nothing is stated; in a design equal
         numbers stand for both, which plans take.
+    squares : ndarray of float64, shape (edges,), or None
+        With design weights `count` is the sum of the weights of a pair's comparisons, and this is
+        the sum of their squares.
     """
 
     first: IntArray
     second: IntArray
     count: FloatArray | IntArray
     origin: Origin
+    squares: FloatArray | IntArray | None = None
 
     def __post_init__(self) -> None:
         """Take private, read-only copies, sorted by the first item as the solvers need them."""
         order = np.argsort(self.first, kind="stable")
-        for name, kind in (("first", np.int64), ("second", np.int64), ("count", np.float64)):
+        kinds = {"first": np.int64, "second": np.int64, "count": np.float64}
+        if self.squares is not None:
+            kinds["squares"] = np.float64
+        for name, kind in kinds.items():
             object.__setattr__(
                 self, name, readonly_copy(np.asarray(getattr(self, name))[order], kind)
             )
@@ -290,6 +298,11 @@ class PairCounts:
         """Return the count `number` on every pair."""
         first, second = np.triu_indices(items, 1)
         return cls(first, second, np.full(len(first), number), origin)
+
+    @property
+    def squared(self) -> FloatArray | IntArray:
+        """Comparisons as they count in variances: times the squares of weights."""
+        return self.count if self.squares is None else self.squares
 
     @property
     def total(self) -> float:
@@ -336,6 +349,8 @@ class Design:
         The sets that were offered, where answers are choices from sets. `pairs` then follow from
         them: the pairs of items of each set
         (:func:`privrank.privacy.offered.offered_edges`).
+    weights : Weights or None
+        Design weights, where the net wins of units are multiplied by them.
 
     Examples
     --------
@@ -360,6 +375,7 @@ class Design:
     covariates: Covariates | None = None
     excess: Excess = "refuse"
     offered: Offered | None = None
+    weights: Weights | None = None
 
     def __post_init__(self) -> None:
         """Derive the pairs that offered sets compare."""
@@ -437,7 +453,10 @@ class Design:
         if self.offered is not None:
             return offered_sensitivity(len(self.items), self.offered)
         rows = self.max_rows if self.unit == "respondent" else 1
-        return UnitSensitivity(len(self.items), rows, self.distinct_pairs, self.adjacency)
+        weight = 1 if self.weights is None else WEIGHT_STEPS
+        return UnitSensitivity(
+            len(self.items), rows, self.distinct_pairs, self.adjacency, weight=weight
+        )
 
     def step(self, part: str, *, exact: bool) -> float:
         """Return the unit in which a part counts; a non-private run counts wins in halves.
@@ -535,6 +554,25 @@ class Design:
         return float(self.nobs * self.sensitivity.effective_rows)
 
 
+def squared_units(design: Design) -> float:
+    """Return the sum of the squares of the weights of all units, in steps; without weights, n."""
+    if design.weights is None:
+        return float(design.nobs)
+    return design.weights.squares * WEIGHT_STEPS**2
+
+
+def weight_unit(design: Design) -> float:
+    """Return what one step of a design weight counts in a fit; 1 without weights.
+
+    Weights and their squares then have equal sums over the comparisons, so independent answers have
+    a variance equal to their information, and equal weights count 1.
+    """
+    pairs = design.pairs
+    if pairs is None or pairs.squares is None:
+        return 1.0
+    return float(pairs.count.sum() / pairs.squares.sum())
+
+
 def nominal_pairs(design: Design, origin: Origin) -> PairCounts:
     """Return equal counts of all pairs, as many comparisons in all as public numbers suggest."""
     nominal = design.nominal_total / design.sensitivity.pairs
@@ -629,53 +667,6 @@ def kind_of(survey: Design | Sample) -> str:
 def size_of(survey: Design | Sample) -> str:
     """Return how large a survey is, in words."""
     return f"{len(survey.items)} items, {survey.nobs} {survey.unit}s"
-
-
-def record_of(facts: Any) -> dict[str, Any]:
-    """Return public facts by name, as JSON has them, without what the design does not have.
-
-    Pairs that follow from offered sets are left out.
-    """
-    values = {part: getattr(facts, part.name) for part in fields(facts)}
-    if getattr(facts, "offered", None) is not None:
-        values = {part: None if part.name == "pairs" else value for part, value in values.items()}
-    return {
-        part.name: _plain(value)
-        for part, value in values.items()
-        if value is not None or part.default is not None
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, PairCounts) and value.origin in ASSERTED:
-        return {"origin": value.origin, "each": float(value.count[0])}
-    if isinstance(value, Covariates | PairCounts | Offered):
-        return record_of(value)
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
-
-
-def survey_of(record: Mapping[str, Any]) -> Design | Sample:
-    """Return the public facts that :func:`record_of` has written."""
-    facts = {name: _tupled(value) for name, value in record.items()}
-    if record["kind"] not in ("public", "private"):
-        return Sample(**facts)
-    if (pairs := record["pairs"]) is not None:
-        facts["pairs"] = (
-            PairCounts.equal(len(facts["items"]), pairs["each"], pairs["origin"])
-            if pairs["origin"] in ASSERTED
-            else PairCounts(**pairs)
-        )
-    for name, kind in (("covariates", Covariates), ("offered", Offered)):
-        if name in record:
-            values = {part: _tupled(value) for part, value in record[name].items()}
-            facts[name] = kind(**values)
-    return Design(**facts)
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
 Noise = DiscreteLaplace | DiscreteGaussian | CubeNoise | PermutohedronNoise | ZeroSumLaplace

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.special import softmax
 
 from privrank.bradley_terry import contrasts, scoretests
+from privrank.bradley_terry.equations import pair_noise
 from privrank.bradley_terry.fit import answer_probabilities
 from privrank.bradley_terry.paircounts import released_tasks
 from privrank.bradley_terry.predictor import (
@@ -26,7 +27,7 @@ from privrank.hypotheses.interval import shared_ranks
 from privrank.plans.declarations import MIN_ITEMS_MATCHED
 from privrank.release.names import PAIR_COUNTS, WORTHS
 from privrank.release.release import Release
-from privrank.release.survey import ASSERTED, Covariates
+from privrank.release.survey import ASSERTED, Covariates, Design
 from privrank.results import guarantee, plots, predictions, tables
 from privrank.results.claims import assumed, percent, said
 from privrank.results.coefficients import TIE_ROW, CoefficientResult
@@ -590,10 +591,8 @@ class BTLResult(CoefficientResult):
         if design.davidson:
             tie = self.tie_parameter.rename({"estimate": estimate}).to_frame(TIE_ROW)
             shown = pd.concat([shown, tie.T.assign(ranks="")])[list(shown)]
-        known = design.pairs is not None and design.pairs.origin not in ASSERTED
-        total = f"{design.pairs.total:,.15g}" if known and design.pairs is not None else "private"
         model = guarantee.model_name(release)
-        counted = ("No. Comparisons:", total)
+        counted = ("No. Comparisons:", _comparisons(design))
         if design.offered is not None:
             answered = f" (about {released_tasks(release):,} answered)" if design.silent else ""
             counted = ("No. Tasks:", f"{design.tasks:,}{answered}")
@@ -691,6 +690,14 @@ class BTLResult(CoefficientResult):
     plot = plot_worth
 
 
+def _comparisons(design: Design) -> str:
+    """Return the number of comparisons, if it is public."""
+    if design.weights is not None:
+        return f"{design.weights.answers:,}"
+    known = design.pairs is not None and design.pairs.origin not in ASSERTED
+    return f"{design.pairs.total:,.15g}" if known and design.pairs is not None else "private"
+
+
 def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
     """Return notes on estimates, intervals and the coding of answers."""
     release = result.release
@@ -752,10 +759,7 @@ def _cost_notes(result: BTLResult) -> list[str]:
     some = np.unique(np.linspace(0, facts.items - 1, _SOME_ITEMS).astype(int))
     errors = result._inference().errors
     first, second = np.triu_indices(len(some), 1)
-    counts = propagate(
-        errors.response[some],
-        facts.noise_covariance(result.estimate.coefficients, facts.pair_terms),
-    )
+    counts = propagate(errors.response[some], pair_noise(facts, result.estimate.coefficients))
     total = errors.total[np.ix_(some, some)]
     parts = [contrasts.own_and_between(part)[first, second] for part in (counts, total)]
     return said("costly counts", np.median(parts[0] / np.maximum(parts[1], 1e-300)) > 0.5)

@@ -14,6 +14,7 @@ ASSUMPTIONS = {
     "answering": "ignorable nonresponse (whether a question is answered does not depend on the "
     "answer)",
     "tasks": "a task is answered with the same probability whatever its set",
+    "weights": "the weights were fixed before any answer",
     "reporting": "whether a local report arrives does not depend on its content",
     "assigned": "pairs were assigned, not chosen by respondents",
     "model": "preference probabilities follow the {model} model",
@@ -58,6 +59,10 @@ CLAIMS = {
     "independent answers": "Standard errors treat a respondent's answers as independent.",
     "outcomes": "Outcomes are coded 1 (first item preferred), 0 (tie, counted as half a win each) "
     "and -1 (second item preferred).",
+    "weights": "Answers are weighted by {column}.",
+    "weights, trimmed": "Answers are weighted by {column}, at most {most:g}.",
+    "rounded weights": "Trimming and rounding of the weights move the weighted share of an answer "
+    "that all give by at most {moved:.2g}.",
     "outcomes of three": "Outcomes are coded 1 (first item preferred), 0 (tie) and -1 (second item "
     "preferred).",
     "tie parameter": "Ties follow the Davidson model: the probabilities of win, tie and loss are "
@@ -131,6 +136,8 @@ CLAIMS = {
     "epsilons of several reports of one respondent add up.",
     "not private": "Not private (epsilon = inf). Do not publish if the data are confidential.",
     "protected answers": "Protected: the answers. Public: who answered which pairs.",
+    "protected weighted answers": "Protected: the answers. Public: who answered which pairs, and "
+    "the weights.",
     "protected choices": "Protected: the answers. Public: which sets were offered to whom, and "
     "which were answered.",
     "public groups of sets": "Protected: the answers. Public: the group and the offered sets of "

@@ -585,7 +585,9 @@ def fit_warnings(
     parts = equations.components.groups
     by_items = facts is not None and facts.item_columns and len(parts) == 1
     measured = MOMENTS[0] in release.parts
-    few = release.design.nobs < MIN_CLUSTERS
+    weights = release.design.weights
+    units = release.design.nobs if weights is None else weights.kish
+    few = units < MIN_CLUSTERS
     repeated = measured and not few and not release.design.distinct_pairs
     messages = [
         *part_notes(release.design, parts, rough=matching is not None),
@@ -597,7 +599,7 @@ def fit_warnings(
         *warned("few respondents", measured and few, fewest=MIN_CLUSTERS),
         *warned(
             "repeated questions",
-            repeated and release.design.nobs < MIN_REPEATING,
+            repeated and units < MIN_REPEATING,
             fewest=MIN_REPEATING,
         ),
     ]

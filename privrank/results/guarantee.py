@@ -133,12 +133,17 @@ def comparison_header(
     release: Release, effect: float, details: bool
 ) -> tuple[tuple[str, str], ...]:
     """Return the header lines of all summaries of comparisons."""
+    weights = release.design.weights
+    effective: tuple[tuple[str, str], ...] = ()
+    if weights is not None:
+        shown = f"{weights.kish:,.0f} (sampling), {weights.effective:,.0f} (noise)"
+        effective = (("Effective Units:", shown),)
     origin = "released" if release.design.pairs is None else release.design.pairs.origin
     # net wins, sides or a win matrix; None for objective perturbation
     part = next((release.parts[name] for name in MAIN if name in release.parts), None)
     known = _ORIGINS[origin] if release.design.offered is None else "offered sets known"
     more = [word for name, word in _MORE.items() if name in release.parts]
-    return header(
+    lines = header(
         release,
         ("Design:", f"{release.design.kind} ({known})"),
         noise=NoiseWords(
@@ -149,6 +154,7 @@ def comparison_header(
         details=details,
         covariance=_covariance(release, effect, details),
     )
+    return (*effective, *lines)
 
 
 def offered_lines(release: Release) -> tuple[tuple[str, str], ...]:
@@ -288,8 +294,19 @@ def interval_notes(key: str, release: Release, level: str) -> list[str]:
 
 
 def outcome_notes(release: Release) -> list[str]:
-    """Return a note on the coding of outcomes, if 0 is an outcome."""
-    return said("outcomes of three" if release.design.davidson else "outcomes", release.design.ties)
+    """Return notes on the coding of outcomes, if 0 is an outcome, and on weights."""
+    coded = said(
+        "outcomes of three" if release.design.davidson else "outcomes", release.design.ties
+    )
+    weights = release.design.weights
+    if weights is None:
+        return coded
+    key = "weights" if weights.max_weight is None else "weights, trimmed"
+    return [
+        *coded,
+        *said(key, column=weights.column, most=weights.max_weight),
+        *said("rounded weights", weights.moved >= 0.001, moved=weights.moved),
+    ]
 
 
 def count_notes(release: Release, key: str = "equal counts") -> list[str]:
@@ -363,6 +380,8 @@ def comparison_privacy(release: Release, details: bool) -> list[str]:
     curated = release.source in ("secure", "seeded")
     link = release.link
     protected = "protected answers" if release.design.offered is None else "protected choices"
+    if release.design.weights is not None:
+        protected = "protected weighted answers"
     notes = [
         *privacy_notes(release),
         *said(
@@ -488,4 +507,6 @@ def assumptions(release: Release, *more: str) -> list[str]:
         return ["devices", "reporting", *(["assigned"] if single else []), *more]
     if isinstance(release.survey, Design) and release.survey.silent:
         more = ("tasks", *more)
+    if isinstance(release.survey, Design) and release.survey.weights is not None:
+        more = ("weights", *more)
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]

@@ -17,7 +17,7 @@ from privrank import __version__
 from privrank.consensus.statements import NoisyVotes
 from privrank.hypotheses.interval import rank_sets, shared_ranks
 from privrank.release.archived import archive
-from privrank.release.survey import record_of
+from privrank.release.records import record_of
 from privrank.results import guarantee, plots, tables
 from privrank.results.aggregation import AggregationResult
 from privrank.results.base import Summarised

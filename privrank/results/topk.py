@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from privrank.bradley_terry.contrasts import own_and_between
-from privrank.bradley_terry.dependence import (
-    degrees_of_freedom,
-    independent_scores,
-    moments_by_block,
+from privrank.bradley_terry.dependence import degrees_of_freedom
+from privrank.bradley_terry.equations import (
+    ScoreEquations,
+    degree_error,
+    pair_noise,
+    score_equations,
 )
-from privrank.bradley_terry.equations import ScoreEquations, degree_error, score_equations
-from privrank.bradley_terry.estimate import estimate, score_covariance
 from privrank.bradley_terry.paircounts import uncounted
 from privrank.bradley_terry.scoretests import to_normal
+from privrank.bradley_terry.winrates import equal_variances, most_met, rate_variance
 from privrank.hypotheses.interval import rank_sets, shared_ranks
 from privrank.hypotheses.tails import noisy_tail
-from privrank.release.names import DEPENDENCE, MOMENTS, SIDES
-from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.names import SIDES
+from privrank.release.survey import weight_unit
 from privrank.results import guarantee, plots, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import assumed, percent, said, warned
@@ -30,128 +30,6 @@ from privrank.results.coefficients import part_notes
 from privrank.util.arrays import BoolArray, FloatArray, IntArray, immutable, readonly_copy
 from privrank.util.checks import check_count
 from privrank.util.solvers import bisect
-
-
-def rate_variance(facts: ScoreEquations, rate: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Return the variances of win rates of independent answers, shape (m,), at these rates."""
-    deviation = np.abs(rate - 0.5)
-    single = rate * (1.0 - rate) + _responses(facts).sum(axis=1) / degrees
-    return np.asarray(np.maximum(single, deviation * (0.5 - deviation)) / degrees)
-
-
-def equal_variances(
-    facts: ScoreEquations, degrees: FloatArray, scale: FloatArray, met: FloatArray
-) -> FloatArray:
-    """Return the variances of differences of estimates of independent answers, shape (m, m).
-
-    The estimates are half the net wins divided by `scale`. If all items are equal, the net wins of
-    i and j have variances d_i and d_j and covariance -n_ij, with n_ij given as `met`, shape (m, m).
-    Because of this covariance, the difference of two net wins of equal degree d has variance 2 d +
-    2 n_ij, not 2 d.
-    """
-    inverse = 1.0 / scale
-    added = _responses(facts)
-    shared = (met + 4.0 * added) * np.outer(inverse, inverse)
-    own = (degrees + 4.0 * added.sum(axis=1)) * inverse**2
-    return np.asarray(0.25 * (own[:, None] + own + 2.0 * shared))
-
-
-def most_met(facts: ScoreEquations, design: Design, degrees: FloatArray) -> FloatArray:
-    """Return the number of comparisons of each pair, or an upper bound.
-
-    The bound is used if the numbers are not known: a pair is compared at most as often as either
-    item, and at most as often as respondents may answer one pair.
-    """
-    if facts.matching is None:
-        return facts.pairs.table(facts.items)
-    answers = design.nobs * (1 if design.distinct_pairs else design.max_rows)
-    return np.minimum(np.minimum.outer(degrees, degrees), answers)
-
-
-def _responses(facts: ScoreEquations) -> FloatArray:
-    """Return the variances of pair scores from randomised response, shape (m, m)."""
-    if not len(facts.response):
-        return np.zeros((facts.items, facts.items))
-    return replace(facts.pairs, count=facts.response).table(facts.items)
-
-
-def design_effects(
-    facts: ScoreEquations,
-    release: Release,
-    values: FloatArray,
-    degrees: FloatArray,
-    scale: FloatArray,
-) -> FloatArray:
-    """Return design effects of estimates and of their differences, shape (m, m).
-
-    These are variances relative to independent answers, with the estimates on the diagonal. For
-    cluster-robust answers, the variances of estimates are about their means, and the variances of
-    differences are about 0, as under the hypothesis that two items are equal. About the observed
-    gap they would be smaller by gap^2 / n.
-    """
-    m = facts.items
-    n = release.design.nobs
-    if MOMENTS[0] in release.parts:
-        covariance = _cluster_covariance(facts, release, values, degrees, scale)
-        rate = np.clip(0.5 + (values - 0.5) * scale / degrees, 0.0, 1.0)
-        alone = equal_variances(facts, degrees, scale, facts.pairs.table(m))
-        np.fill_diagonal(alone, (degrees / scale) ** 2 * rate_variance(facts, rate, degrees))
-        # second moments about 0 of n scores from their variance about the mean, gap
-        gap = values[:, None] - values
-        both = np.maximum(own_and_between(covariance), 0.0)
-        about = (1.0 - 1.0 / n) * both + gap**2 / n
-        np.fill_diagonal(about, np.diag(both))
-    elif DEPENDENCE in release.parts or release.design.offered is not None:
-        # released design effects: score variances at the fit, with and without dependence, both
-        # divided by the same scale; the pairs of an order are dependent as well
-        b = estimate(facts, release).coefficients
-        squares = np.outer(scale, scale)
-        by_pair = facts.information(b)
-        if release.design.offered is None:
-            by_pair = independent_scores(facts, release, b)
-        alone = own_and_between(by_pair / squares)
-        about = own_and_between(score_covariance(facts, release, b) / squares)
-    else:
-        return np.ones((m, m))
-    # an item that won or lost everything shows no dependence
-    return np.asarray(np.divide(about, alone, np.ones_like(alone), where=alone > 0))
-
-
-def _cluster_covariance(
-    facts: ScoreEquations,
-    release: Release,
-    values: FloatArray,
-    degrees: FloatArray,
-    scale: FloatArray,
-) -> FloatArray:
-    """Return the cluster-robust covariance of the estimates, shape (m, m).
-
-    For non-private fits only.
-
-    A win rate is the ratio of an item's wins to its comparisons. To first order respondent r moves
-    it by (w - tau d) / D, with w wins in d comparisons of the item among the answers of r, and D
-    the item's comparisons in all. These contributions sum to 0 over respondents, so n / (n - 1)
-    times the sum of their outer products is unbiased. The contributions to half the net wins do not
-    sum to 0, so their mean is subtracted.
-    """
-    pairs = facts.pairs
-    n = release.design.nobs
-    edges = len(pairs.first)
-    ((_, yy, yn, nn),) = moments_by_block(facts, release)
-    # w - tau d = y / 2 - (tau - 1/2) d for net wins y: the weights of pairs in both terms, by item
-    place = np.arange(edges)
-    wins, met = np.zeros((2, facts.items, edges))
-    wins[pairs.first, place] = 0.5
-    wins[pairs.second, place] = -0.5
-    met[pairs.first, place] = met[pairs.second, place] = 1.0
-    wins /= scale[:, None]
-    ratio = np.where(scale == degrees, values - 0.5, 0.0)
-    rest = values - 0.5 - ratio
-    met *= (ratio / scale)[:, None]
-    cross = wins @ yn @ met.T
-    total = wins @ yy @ wins.T - cross - cross.T + met @ nn @ met.T - np.outer(rest, rest) / n
-    return np.asarray(n / max(n - 1, 1) * total)
-
 
 # Assumed spread of an item's probabilities to win against strong and weak opponents
 TYPICAL_SPREAD = 0.5
@@ -239,7 +117,7 @@ class TopKResult(Result):
 
     def _shown(self, estimate: FloatArray) -> FloatArray:
         """Return estimates as they are printed: win rates, or net wins."""
-        return 2.0 * self.scale * (estimate - 0.5) if self._by_net else estimate
+        return _net_per_rate(self) * (estimate - 0.5) if self._by_net else estimate
 
     def _noise_weights(self, estimate: float | FloatArray) -> FloatArray:
         """Return the weights of one noisy number in the estimates, in lattice steps.
@@ -265,7 +143,7 @@ class TopKResult(Result):
         differences of estimates.
         """
         facts = self._facts()
-        noise = facts.noise_covariance(np.zeros(facts.items), facts.pair_terms)
+        noise = pair_noise(facts, np.zeros(facts.items))
         return readonly_copy(own_and_between(noise / np.outer(self.scale, self.scale)), np.float64)
 
     @cached_result
@@ -342,7 +220,7 @@ class TopKResult(Result):
         >>> result.net_wins.round(1).to_dict()
         {'crimRate': 95.8, 'position': -47.8, 'socBurd': 39.9, 'culture': -87.9}
         """
-        return self._series(2.0 * self.scale * (self.estimate - 0.5), "net wins")
+        return self._series(_net_per_rate(self) * (self.estimate - 0.5), "net wins")
 
     @property
     def params(self) -> pd.Series[float]:
@@ -359,7 +237,7 @@ class TopKResult(Result):
 
     def _errors(self, variance: FloatArray) -> pd.Series[float]:
         """Return printed standard errors, given variances of estimates."""
-        sizes = (2.0 * self.scale if self._by_net else 1.0) * np.sqrt(variance)
+        sizes = (_net_per_rate(self) if self._by_net else 1.0) * np.sqrt(variance)
         return self._series(np.where(self._known, sizes, np.nan), "std err")
 
     @property
@@ -807,3 +685,10 @@ def _opponent_words(result: TopKResult) -> list[str]:
     uneven = 0.5 * (np.abs(share - even).sum(axis=1) - error)
     errors = np.sqrt(result._variance_at(0.5) + result._noise())[known]
     return warned("opponents uneven", not (TYPICAL_SPREAD * uneven <= errors).all())
+
+
+def _net_per_rate(result: TopKResult) -> FloatArray:
+    """Return the net wins, times the weights as given, that an estimate of one stands for."""
+    design = result.release.design
+    step = 1.0 if design.weights is None else design.weights.step / weight_unit(design)
+    return 2.0 * result.scale * step

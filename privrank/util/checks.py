@@ -326,10 +326,9 @@ def without_weights(build: Build) -> Build:
     def checked(*args: Any, **arguments: Any) -> Any:
         if "weights" in arguments:
             raise TypeError(
-                "weights= is not supported, because noise would grow with the largest weight. For "
-                "numbers of equal rows use counts= of PrivateBTL and PrivateTopK, or from_counts "
-                "of tests. For design weights fit by group with PrivateBTL.from_formula and "
-                "combine the groups with t_test: see docs/weights.md."
+                "weights= is for PrivateBTL and PrivateTopK, because tests of weighted answers do "
+                "not keep their level. Test within strata, and use from_counts for numbers of "
+                "equal rows. See docs/weights.md."
             )
         return build(*args, **arguments)
 

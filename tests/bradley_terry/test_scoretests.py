@@ -9,7 +9,7 @@ from scipy.special import expit, logit, ndtr
 from scipy.stats import binom, norm
 
 import privrank as pr
-from privrank.bradley_terry.equations import score_equations
+from privrank.bradley_terry.equations import pair_noise, score_equations
 from privrank.hypotheses.tails import simulated
 
 CEMS = pr.datasets.load_university()
@@ -281,8 +281,8 @@ def test_errors_of_pair_counts_add_at_the_fit_what_the_covariance_of_the_noise_h
     )
     equations = score_equations(model.fit(2.0, rng=rng).release)
     b = rng.normal(size=equations.linear.size)
-    noise = equations.noise_covariance(b, equations.pair_terms)
-    noise -= equations.noise_covariance(np.zeros_like(b), equations.pair_terms)
+    noise = pair_noise(equations, b)
+    noise -= pair_noise(equations, np.zeros_like(b))
     along = rng.normal(size=(5, len(b)))
     edges = np.array([equations.linear.predict(row) for row in along])
     found = equations.count_noise(edges, equations.linear.predict(b))

@@ -93,6 +93,10 @@ WORST = {
         lambda t: both(t["worst score"]).min(),
         lambda t: both(t["rank sets"]).min(),
     ],
+    "design_weights": [
+        lambda t: t[t["fit"] == "weighted"]["worst"].min(),
+        lambda t: t[t["fit"] == "weighted"]["worst rate"].min(),
+    ],
     "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
     "davidson": [
         lambda t: t["contrasts"].min(),

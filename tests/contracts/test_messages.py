@@ -370,10 +370,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_weights_are_refused_by_what_exists(name):
+@pytest.mark.parametrize("name", [name for name in MODELS if "BTL" not in name and "K" not in name])
+def test_weights_are_refused_where_nothing_is_proved(name):
     MODELS[name]()
-    words = ["counts=", "from_counts", "by group", "docs/weights.md"]
+    words = ["PrivateBTL", "within strata", "from_counts", "docs/weights.md"]
     refused_briefly(lambda: MODELS[name](weights="w"), TypeError, words)
 
 

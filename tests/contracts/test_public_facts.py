@@ -21,7 +21,8 @@ from constantnoise import hold_still
 
 import privrank as pr
 from privrank.encode import comparisonforms, comparisons, rankingforms
-from privrank.release.survey import DesignKind, record_of
+from privrank.release.records import record_of
+from privrank.release.survey import DesignKind
 
 ITEMS = ("a", "b", "c")
 # Who was asked, which item was named first, which second: all pairs, in orders of their own.

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 import privrank as pr
 from privrank.bradley_terry.equations import degree_error, score_equations
+from privrank.bradley_terry.winrates import equal_variances, most_met
 from privrank.hypotheses.tails import noisy_tail, normal_laplace_tail
-from privrank.results.topk import equal_variances, most_met
 
 CEMS = pr.datasets.load_university()
 quiet = pytest.mark.filterwarnings("ignore::privrank.PrivrankWarning")
