@@ -54,7 +54,7 @@ AREAS = {
     "encoders": (
         "encode/choiceforms encode/choices encode/coding encode/comparisonforms "
         "encode/comparisons encode/encoded encode/frames encode/groups encode/rankingforms "
-        "encode/samples"
+        "encode/samples encode/weighting"
     ),
 }
 TESTS = "privacy mechanisms encode release models published util bradley_terry contracts local"

@@ -144,8 +144,9 @@ def survey(rng: np.random.Generator, cell: Cell) -> Encoded:
     names = tuple(f"item {k:03d}" for k in range(m))
     design = Design(names, n, "respondent", rows, cell.distinct, False, "private", None)
     once = np.ones(len(pair), dtype=np.int64)
+    alike = np.ones(n, dtype=np.int64)
     part = RespondentBlock(
-        np.arange(n, dtype=np.uint64), person, (first * m + second)[pair], answer, once
+        np.arange(n, dtype=np.uint64), person, (first * m + second)[pair], answer, once, alike
     )
     return Encoded(design, (first, second, count, net), RespondentBlocks((part,)))
 

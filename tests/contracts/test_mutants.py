@@ -72,7 +72,9 @@ def test_a_change_is_exchanged_while_the_tests_run():
     from privrank.privacy.sensitivity import UnitSensitivity
 
     (change,) = (
-        one for one in MUTANTS if one.code == "return 4 * sensitivity" and one.change == "4 -> 3"
+        one
+        for one in MUTANTS
+        if one.code == "return 4 * sensitivity * self.weight" and one.change == "4 -> 3"
     )
     if (child := os.fork()) == 0:
         done = mutants.exchanged(change) and UnitSensitivity(3, 2, True, "replace").net_l1 == 6

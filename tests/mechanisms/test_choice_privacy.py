@@ -500,7 +500,7 @@ def test_a_multiple_from_single_items_is_found():
 
 
 EFFECTS = {
-    "off the midpoint": (choices, "_squares", "- middle[version[here]]", "- 0"),
+    "off the midpoint": (choices, "_squares", "- middle[encoded._version[here]]", "- 0"),
     "the midpoint of the largest sums": (
         choices,
         "_squares",

@@ -56,6 +56,8 @@ def fits():
     tasks = pr.as_choices(shown, items=list("abc"), unanswered="private", **columns)
     answered = pr.PrivateBTL(tasks, respondent="n", design="public").fit(1.0, rng=rng)
     yield "answered tasks", answered, USUAL | {"model", "tasks"}
+    weighted = pr.PrivateBTL(votes.assign(w=1.0 + votes["who"] % 2), weights="w", **PEOPLE)
+    yield "weights", weighted.fit(1.0, rng=rng), USUAL | {"model", "weights"}
     prices = pd.DataFrame({"price": [1.0, 2.0, 3.0, 4.0]}, index=pd.Index(ITEMS, name="item"))
     formula = pr.PrivateBTL.from_formula(
         "item1 + item2 + outcome ~ 1", votes, item_formula="price", item_data=prices, **PEOPLE
