@@ -47,7 +47,7 @@ from privrank.release.names import (
     TIES,
 )
 from privrank.release.release import Release
-from privrank.release.survey import Design, weight_unit
+from privrank.release.survey import Design, effective_units, weight_unit
 from privrank.util.arrays import FloatArray, readonly_copy
 from privrank.util.solvers import dense, product, propagate, quadratic, spectrum
 
@@ -142,9 +142,7 @@ def degrees_of_freedom(release: Release) -> float:
     the number of contrasts from which the scatter of the items about their covariates is estimated.
     """
     estimated = release.parts.keys() & {DEPENDENCE, MOMENTS[0]}
-    weights = release.design.weights
-    units = release.design.nobs if weights is None else weights.kish
-    df = max(units - 1.0, 1.0) if estimated else math.inf
+    df = max(effective_units(release.design) - 1.0, 1.0) if estimated else math.inf
     return min(df, release.design.item_freedom or math.inf)
 
 

@@ -554,6 +554,11 @@ class Design:
         return float(self.nobs * self.sensitivity.effective_rows)
 
 
+def effective_units(design: Design) -> float:
+    """Return the number of units for sampling errors, with weights by Kish."""
+    return float(design.nobs) if design.weights is None else design.weights.kish
+
+
 def squared_units(design: Design) -> float:
     """Return the sum of the squares of the weights of all units, in steps; without weights, n."""
     if design.weights is None:

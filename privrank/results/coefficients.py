@@ -21,7 +21,7 @@ from privrank.bradley_terry.predictor import display, names_shown
 from privrank.distributions.links import Link
 from privrank.release.names import GROUP_ANSWERS, MOMENTS
 from privrank.release.release import Release
-from privrank.release.survey import Design
+from privrank.release.survey import Design, effective_units
 from privrank.results import guarantee, tables
 from privrank.results.base import Result, cached_result
 from privrank.results.claims import said, warned
@@ -585,8 +585,7 @@ def fit_warnings(
     parts = equations.components.groups
     by_items = facts is not None and facts.item_columns and len(parts) == 1
     measured = MOMENTS[0] in release.parts
-    weights = release.design.weights
-    units = release.design.nobs if weights is None else weights.kish
+    units = effective_units(release.design)
     few = units < MIN_CLUSTERS
     repeated = measured and not few and not release.design.distinct_pairs
     messages = [
