@@ -151,7 +151,9 @@ def largest_effect(errors: Covariance, shown: FloatArray) -> float:
     sampling, independent = (
         own_and_between(propagate(shown, part)) for part in (errors.sampling, errors.independent)
     )
-    ratio = np.divide(sampling, independent, np.ones_like(sampling), where=independent > 0)
+    # variances of worths that noise drives far apart can be too small for their ratio
+    known = independent > np.finfo(np.float64).tiny
+    ratio = np.divide(sampling, independent, np.ones_like(sampling), where=known)
     return float(np.fmax.reduce(ratio, axis=None))
 
 
