@@ -2,7 +2,7 @@
 
 from privrank.bradley_terry import fit
 from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss
-from privrank.bradley_terry.predictor import LinearPredictor, item_contrasts
+from privrank.bradley_terry.linear import LinearPredictor, item_contrasts
 from privrank.mechanisms.comparisons import release_comparisons
 from privrank.plans.choice import Choice, plan_comparisons
 

@@ -14,7 +14,7 @@ import numpy as np
 from study import OUT
 
 from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, fit_ridge
-from privrank.bradley_terry.predictor import item_contrasts
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.privacy.sensitivity import UnitSensitivity, objective_loss
 from privrank.release.survey import PairCounts
 

@@ -164,8 +164,8 @@ def term_tests(inference: Inference) -> dict[str, JointTest]:
     terms = (facts.covariates or INTERCEPT).terms
     size = item_basis(facts.covariates, facts.items).shape[1]
     parts = [(name, start * size, stop * size) for name, start, stop in terms]
-    if facts.ordered:
-        parts.append(("first", p - 1, p))
+    for place, name in enumerate((facts.covariates or INTERCEPT).contest, p - facts.contests):
+        parts.append((name, place, place + 1))
     return {
         name: joint_test(inference, facts.linear.identity[start:stop])
         for name, start, stop in parts
@@ -386,7 +386,7 @@ def _simulated(inference: Inference, rows: FloatArray, values: FloatArray) -> Jo
     t = facts.linear.predict(b)
     weights = rows if every else inference.weights(t, rows)
     if inference.clusters is not None:
-        scores = facts.linear.information(inference.spread(t))
+        scores = facts.linear.spread(inference.spread(t))
     else:
         scores = score_covariance(facts, inference.release, b, facts.fitted)
     additional = inference.additional
@@ -434,11 +434,11 @@ def _by_answers(
     """
     facts = inference.equations
     values = []
-    along = facts.linear.predict(weights)
+    along = facts.linear.along(weights)
     scale = null.scale_by(inference.whole_freedom)
     assert inference.clusters is not None
     for point, factor in inference.answer_points(t):
-        there = propagate(weights, facts.linear.information(inference.spread(point)))
+        there = propagate(weights, facts.linear.spread(inference.spread(point)))
         excess = factor * inference.clusters.excess(along, point)
         root = _power(white(white(there).T), -0.5)
         effects, axes = spectrum(np.eye(len(alone)) + root @ white(white(excess).T) @ root)

@@ -28,6 +28,7 @@ from privrank.bradley_terry.predictor import (
     display,
     edge_runs,
     groups_at,
+    instruments_of,
     item_basis,
     worth_map,
 )
@@ -79,7 +80,7 @@ def independent_scores(
             t = t * min(1.0, far / max(float(np.abs(t).max(initial=0.0)), 1e-300))
         else:
             t = np.clip(t, -far, far)
-    answers = equations.linear.information(equations.spread(t, function))
+    answers = equations.linear.spread(equations.spread(t, function))
     offered = release.design.offered
     if offered is not None and offered.unanswered is not None:
         return answers + _of_silence(equations, offered, answered_share(release), t)
@@ -295,7 +296,7 @@ def cluster_moments(
     function; for ties it is the number of ties minus its expectation. The moments come in blocks of
     edges that one respondent can have answered.
     """
-    along = equations.linear.predict(np.eye(len(b)))
+    along = equations.linear.along(np.eye(len(b)))
     weights, mean = _residuals(equations, along, equations.linear.predict(b), function)
     total = np.zeros((len(b), len(b)))
     for part, zz, zn, nn in moments_by_block(equations, release):
@@ -353,10 +354,10 @@ class Directions:
 
     Parameters
     ----------
-    weights : ndarray, shape (contrasts, kinds, m + 1)
-        Weights of the net wins of the items, and of the items named first, by combination of
-        covariate values. If ties have a parameter, the last weights belong to the number of ties,
-        and the last contrast is this parameter.
+    weights : ndarray, shape (contrasts, kinds, m + more)
+        Weights of the net wins of the items, and of the sums of instruments of contest covariates,
+        by combination of covariate values. If ties have a parameter, the last weights belong to the
+        number of ties, and the last contrast is this parameter.
     independent : ndarray, shape (contrasts,)
         Variance of the weighted sum if all answers were independent.
     explained : ndarray, shape (contrasts,)
@@ -463,9 +464,11 @@ def weights_by_kind(design: Design, equations: ScoreEquations, scores: FloatArra
         table = scores[:, :size].reshape(len(scores), len(facts.columns), -1)
         rows = facts.matrix[np.unique(facts.kinds, return_index=True)[1]]
         items = np.einsum("sk,ckq,iq->csi", rows, table, basis, optimize=True)
-    weights = np.pad(items, ((0, 0), (0, 0), (0, 1)))
-    if equations.ordered or equations.tied:  # a score is half a net win, or a tie
-        weights[:, :, m] = (1.0 + equations.tied) * scores[:, -1:]
+    more = beside_worths(design)
+    weights = np.pad(items, ((0, 0), (0, 0), (0, more)))
+    # a score is half a net win, a tie, or half a sum of instruments in steps
+    unit = instruments_of(design).unit if equations.contests else 1.0 + equations.tied
+    weights[:, :, m:] = (unit * scores[:, scores.shape[1] - more :])[:, None]
     return weights
 
 
@@ -485,7 +488,7 @@ def _explained(
     """
     facts = equations.covariates
     left = release.design.varied  # then the mean of the residuals is noise only
-    if left or facts is None or facts.bounds or equations.ordered or NET not in release.parts:
+    if left or facts is None or facts.bounds or facts.contest or NET not in release.parts:
         noise = quadratic(scores, equations.noise_covariance(b))
         more = noise if left else np.maximum((scores @ equations.score) ** 2 - noise, 0.0)
         return np.asarray(4.0 * more / release.design.nobs)

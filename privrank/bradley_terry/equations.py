@@ -43,13 +43,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import matmul
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
 
 from privrank.bradley_terry.choices import even_scores, score_function
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
+from privrank.bradley_terry.linear import ContestPredictor, LinearPredictor, item_contrasts
 from privrank.bradley_terry.paircounts import (
     Matching,
     answered_share,
@@ -59,9 +60,8 @@ from privrank.bradley_terry.paircounts import (
 )
 from privrank.bradley_terry.predictor import (
     Components,
-    LinearPredictor,
+    instruments_of,
     item_basis,
-    item_contrasts,
     linear_predictor,
 )
 from privrank.distributions.links import LOGIT
@@ -260,9 +260,9 @@ class ScoreEquations:
         return self.function.ties
 
     @property
-    def ordered(self) -> bool:
-        """Whether the last coefficient is an order effect."""
-        return (self.covariates or INTERCEPT).ordered
+    def contests(self) -> int:
+        """Number of the last coefficients that are those of contest covariates."""
+        return len((self.covariates or INTERCEPT).contest)
 
     def by_edge(self, cells: AnyArray) -> AnyArray:
         """Return numbers by cell, or a single number, for the edges of the linear predictor."""
@@ -589,7 +589,7 @@ def _equations(
 ) -> ScoreEquations:
     """Return score equations, with the fields that counts and design determine filled in."""
     design = release.design
-    linear = linear_predictor(design, counts["pairs"])
+    linear = more.pop("linear", None) or linear_predictor(design, counts["pairs"])
     facts = {"function": score_function(design, release.link)} | counts | more
     facts["components"] = Components.of(design, facts.pop("member", None))
     facts["terms"] = (terms or {}) | facts.get("terms", {})
@@ -687,12 +687,14 @@ def _of_net(release: Release) -> ScoreEquations:
         counted = (*counts["matching"].by_counts, kron([[1.0, -1.0]], eye_array(m), format="csr"))
         noise = replace(noise, counts=counted)
     terms = {name: noise}
-    if names.ORDER_EFFECT in release.parts:
-        named = release.parts[names.ORDER_EFFECT]
-        score = np.append(score, 0.5 * named.step * named.values[0])
-        terms[names.ORDER_EFFECT] = NoiseTerm(
-            named.laplace, named.step, 1, 0.5 * np.eye(len(score))[:, -1:]
-        )
+    linear = linear_predictor(release.design, pairs)
+    if names.CONTEST in release.parts:
+        sums = release.parts[names.CONTEST]
+        used = instruments_of(release.design)
+        linear = replace(cast(ContestPredictor, linear), instruments=used.steps * used.unit)
+        moved = np.vstack((np.zeros((len(score), len(used.unit))), 0.5 * np.diag(used.unit)))
+        score = np.append(score, 0.5 * used.unit * sums.values)
+        terms[names.CONTEST] = NoiseTerm(sums.distribution, sums.step, len(used.unit), moved)
     if release.design.davidson:
         tied = release.parts[names.TIES]
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())
@@ -702,7 +704,7 @@ def _of_net(release: Release) -> ScoreEquations:
     random = pairs.origin == "equal" or (
         covariates is not None and covariates.cells > 1 and pairs.origin != "observed"
     )
-    return _equations(release, counts, score, terms, random_pairs=random)
+    return _equations(release, counts, score, terms, random_pairs=random, linear=linear)
 
 
 READERS: dict[str, Callable[[Release], ScoreEquations]] = {

@@ -4,6 +4,7 @@ The shrinkage of the estimates, by the prior on worths and the ridge that balanc
 noise, depends on public numbers only. Planning uses the same shrinkage.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +20,13 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import ScoreEquations, released_total, scores_by_pattern
 from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, Solver, fit_ridge
-from privrank.bradley_terry.predictor import Ridge, item_basis, ridge_product
-from privrank.release.names import DEPENDENCE, LARGEST, MOMENTS, ORDER_EFFECT, WINS, WORTHS
+from privrank.bradley_terry.linear import ContestPredictor
+from privrank.bradley_terry.predictor import (
+    Ridge,
+    item_basis,
+    ridge_product,
+)
+from privrank.release.names import CONTEST, DEPENDENCE, LARGEST, MOMENTS, WINS, WORTHS
 from privrank.release.release import Release
 from privrank.release.survey import Design
 from privrank.util.arrays import FloatArray, immutable, own_arrays, readonly_copy
@@ -282,7 +288,7 @@ def response_covariance(equations: ScoreEquations) -> FloatArray | float:
     """Return the part of the covariance of the scores that is due to randomised responses."""
     if not len(equations.response):
         return 0.0
-    return equations.linear.information(np.maximum(equations.response, 0.0))
+    return equations.linear.spread(np.maximum(equations.response, 0.0))
 
 
 def score_covariance(
@@ -315,7 +321,7 @@ def score_covariance(
             second = independent_scores(equations, release, b)
             second = second + by_pair.T @ (count[:, None] * by_pair)
         else:
-            second = equations.linear.information(np.asarray(0.25 * count))
+            second = equations.linear.spread(np.asarray(0.25 * count))
         return np.asarray(second - mean.T @ (mean / total[:, None]))
     independent = independent_scores(equations, release, b, function)
     if DEPENDENCE not in release.parts:
@@ -357,7 +363,8 @@ def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> 
     Without covariates the prior is a ridge on each worth, and the balance is
     :func:`default_ridge`. With covariates the prior P is that worths in every cell have the
     standard deviation of the function's spread (1 for the logit). The balance is P + V J^-1 P,
-    where V is the noise and J the information of the columns.
+    where V is the noise and J the information of the columns. The prior of a contest covariate is
+    that of a covariate with mean square 1.
     """
     m = equations.items
     total = released_total(equations)
@@ -380,17 +387,27 @@ def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> 
     weights = equations.covariates.weights
     gram = weights.T @ weights
     prior = len(gram) / len(weights) / equations.function.spread**2 * gram
+    linear = equations.linear
+    square = np.zeros(0)
+    noise = 0.0
+    if isinstance(linear, ContestPredictor):
+        square = equations.pairs.count @ linear.contests**2 / total
+        if CONTEST in equations.terms:
+            sums = equations.terms[CONTEST]
+            noise = sums.variance * (sums.scores**2).sum(axis=1)[-len(square) :]
     if penalty is not None:
-        return penalty * _ridge(equations, prior, 1.0 / equations.function.spread**2)
+        return penalty * _ridge(equations, prior, square / equations.function.spread**2)
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     inner = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(inner) @ prior
-    alone = 1.0 + 0.25 * equations.variance(ORDER_EFFECT) / (fitted.mean_curvature * total)
+    alone = square + noise / (fitted.mean_curvature * total)
     return _ridge(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
 
 
-def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float = 0.0) -> Ridge:
-    """Return the ridge of all coefficients, given the ridges of the columns and the order effect.
+def _ridge(
+    equations: ScoreEquations, columns: FloatArray | float, contests: Iterable[float] = ()
+) -> Ridge:
+    """Return the ridge of all coefficients, given those of the columns and of the contests.
 
     It is a single number if there are only worths. A tie parameter has no ridge.
     """
@@ -398,5 +415,4 @@ def _ridge(equations: ScoreEquations, columns: FloatArray | float, order: float 
         return columns
     basis = item_basis(equations.covariates, equations.items)
     matrix = np.asarray(np.kron(columns, basis.T @ basis), dtype=np.float64)
-    matrix = block_diag(matrix, order) if equations.ordered else matrix
-    return block_diag(matrix, 0.0) if equations.tied else matrix
+    return np.asarray(block_diag(matrix, np.diag([*contests, *np.zeros(int(equations.tied))])))

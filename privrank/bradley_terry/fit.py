@@ -49,12 +49,13 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.predictor import LinearPredictor, Ridge, ridge_product
+from privrank.bradley_terry.linear import LinearPredictor
+from privrank.bradley_terry.predictor import Ridge, ridge_product
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, IntArray, immutable
-from privrank.util.solvers import find_root, solve, square_root, with_fallback
+from privrank.util.solvers import find_root, square_root, with_fallback
 
 Solver = Literal["newton", "lbfgs", "cvxpy"]
 
@@ -390,7 +391,7 @@ class Objective:
         size = slopes + ridge_product(np.abs(self.ridge), np.abs(b))
         off = (terms + self.loss.accuracy + 3.0) * (size + np.abs(self.target))
         if linear.pairs is None:
-            behind = abs(linear.matrix) @ np.abs(b)
+            behind = linear.absolute.predict(np.abs(b))
             curvature = np.abs(self.loss.curvature(linear.predict(b)))
             off += linear.size * linear.sizes(curvature * behind)
         return float(UNIT_ROUNDOFF * np.linalg.norm(off))
@@ -407,14 +408,14 @@ class Objective:
             hessian = linear.filled(
                 linear.information(weights) + ridge_product(self.ridge, np.eye(len(b)))
             )
-            newton = solve(hessian, right)
+            newton = linear.solve(hessian, right)
             if not np.isfinite(newton).all():
                 if not self.penalised:
                     return None
                 # a certificate must continue: any positive definite matrix gives a descent
                 diagonal = np.diag(hessian)
                 hessian += np.diag(np.maximum(diagonal, UNIT_ROUNDOFF * diagonal.max()))
-                newton = solve(hessian, right)
+                newton = linear.solve(hessian, right)
         newton = linear.centred(newton)
         if linear.pairs is None or not self.penalised:
             return newton
@@ -507,6 +508,7 @@ def minimise(
     norm = float(np.linalg.norm(gradient))
     start_norm = max(norm, 1e-300)
     certified = tolerance is not None
+    symmetric = problem.linear.symmetric
     taken = 0
     while certified or taken < _STEPS:
         error = problem.rounding(x)
@@ -527,8 +529,11 @@ def minimise(
             trial = settle(x - length * step)
             trial_gradient = problem.gradient(trial)
             trial_norm = float(np.linalg.norm(trial_gradient))
-            if trial_norm <= 0.9 * norm or (
-                (certified or slope > _UNRESOLVED)
+            # estimating equations with instruments have no objective: a part of the step must make
+            # their residual shorter by a tenth of this part
+            if trial_norm <= (0.9 if symmetric else 1.0 - 0.1 * length) * norm or (
+                symmetric
+                and (certified or slope > _UNRESOLVED)
                 and problem.value(trial) <= problem.value(x) - 1e-4 * length * slope
             ):
                 break

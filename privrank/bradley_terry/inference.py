@@ -52,6 +52,7 @@ from privrank.util.arrays import FloatArray, batches, readonly_copy
 from privrank.util.solvers import find_root, product, quadratic, solve_each, spectrum
 
 MAX_SIMULATED_ITEMS = 50
+_MAX_CONTESTS = 5000
 """Number of items above which tests and intervals of single coefficients use normal noise."""
 
 MAX_DRAWN_ITEMS = 200
@@ -293,8 +294,10 @@ class Inference:
 
     @property
     def many(self) -> bool:
-        """Whether noise is taken as normal, and contrasts have Wald tests, due to many items."""
-        return self.equations.items > MAX_SIMULATED_ITEMS
+        """Whether noise is taken as normal and tests are Wald tests: many items or contests."""
+        facts = self.equations
+        cells = len(facts.pairs.count) if facts.contests else 0
+        return facts.items > MAX_SIMULATED_ITEMS or cells > _MAX_CONTESTS
 
     @cached_property
     def at_fit(self) -> FloatArray:
@@ -398,13 +401,13 @@ class Inference:
         return np.asarray(facts.fitted.weight(t) * (0.5 * (won - lost) - expected))
 
     def weights(self, t: FloatArray, contrasts: FloatArray) -> FloatArray:
-        """Return H^-1 c for contrasts, shape (rows, p), with H the information at predictors t.
+        """Return H'^-1 c for contrasts, shape (rows, p), with H the information at predictors t.
 
         Only the directions matter, so each row is scaled to a largest weight of 1.
         """
         p = len(self.fitted.coefficients)
         weights = self.equations.count * self.equations.fitted.curvature(np.atleast_2d(t))
-        information = self.equations.linear.information(weights)
+        information = self.equations.linear.information(weights).swapaxes(1, 2)
         columns = np.broadcast_to(np.arange(p), (len(weights), p))
         if self.equations.covariates is None:
             # worths relative to the item with the most information, which removes the constant

@@ -18,7 +18,7 @@ import pandas as pd
 from privrank.release.survey import Covariates, powers_of, scaled_position
 from privrank.util.arrays import FloatArray
 from privrank.util.checks import as_list, as_numbers
-from privrank.util.formula import Factor, columns_of, factors_of, terms_of
+from privrank.util.formula import Factor, columns_of, factors_of
 
 _NAMED = (
     "the formula names columns of data, to which those that as_comparisons left out are merged "
@@ -30,7 +30,7 @@ MAX_NUMERIC = 6
 """Largest numbers of level combinations and of numeric covariates; a fit takes some seconds."""
 
 FIRST = "first"
-"""The name in formulas of the advantage of the item named first."""
+"""The contest covariate that is 1 where a row names the item first, and -1 for the other item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,19 @@ class Predictor:
     levels: Mapping[str, tuple[Any, ...]]
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the frame that the covariates are read from."""
+    def of_units(self) -> tuple[str, ...]:
+        """The columns of the frame that the covariates of units are read from."""
         return (*self.levels, *(name for name, _, _ in self.covariates.bounds))
+
+    @property
+    def of_contests(self) -> tuple[str, ...]:
+        """The columns of the frame that contest covariates are read from."""
+        return tuple(name for name in self.covariates.contest if name != FIRST)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the frame that covariates are read from."""
+        return self.of_units + self.of_contests
 
 
 def declare(
@@ -82,6 +92,7 @@ def declare(
     bounds: object,
     item_formula: object,
     item_data: object,
+    contest: object,
 ) -> Predictor:
     """Compute the model matrix of the right side of a formula.
 
@@ -99,32 +110,25 @@ def declare(
         Bounds of the numeric columns.
     item_formula, item_data : str and data frame, or None
         Right side of a formula over item covariates, and their table, one row per item.
+    contest : str or None
+        Names of contest covariates, joined by plus signs.
 
     Raises
     ------
     ValueError, TypeError
         If the arguments do not declare a model.
     """
-    # `first` is the order effect, unless the data has a column of that name
     factors = factors_of(right)
     shown = " ".join(right.split())  # on one line, for tables
-    ordered = FIRST not in schema.names and any(factor.column == FIRST for factor in factors)
-    if ordered:
-        named = [term for term in terms_of(right) if any(part.column == FIRST for part in term)]
-        if any(term != (Factor(FIRST),) for term in named):
-            raise ValueError(
-                f"formula must have {FIRST!r} by itself, not in C() or an interaction, got "
-                f"'~ {shown}': the advantage of the item named first is one number."
-            )
-        if FIRST in map(str, labels):
-            raise ValueError(
-                f"items must not be named {FIRST!r} if the formula has an order effect of that "
-                f"name. Rename the item."
-            )
-        factors = tuple(factor for factor in factors if factor.column != FIRST)
+    contests = _contests(contest, schema.names, labels)
+    if FIRST not in schema.names and any(factor.column == FIRST for factor in factors):
+        raise ValueError(
+            "formula must not use 'first', which describes comparisons and not respondents. Use "
+            "contest='first' instead."
+        )
     choices, ranges = _declarations(factors, schema, levels, bounds)
     names, matrix = _item_matrix(item_formula, item_data, labels)
-    columns, monomials, weights = _weights(right, choices, ranges, FIRST if ordered else "")
+    columns, monomials, weights = _weights(right, choices, ranges)
     if not columns.names:
         raise ValueError(
             f"formula must keep an intercept or a covariate on its right, got '~ {shown}'."
@@ -147,16 +151,32 @@ def declare(
             columns=columns.names,
             terms=columns.terms,
             weights=weights,
-            ordered=ordered,
+            contest=contests,
             item_columns=names,
             item_matrix=matrix,
             cell=np.zeros(0, dtype=np.int64),
             position=np.zeros((0, len(ranges)), dtype=np.int64),
-            first=np.zeros(0, dtype=np.int64),
+            contests=np.zeros((0, len(contests))),
             units=np.zeros(0),
         ),
         choices,
     )
+
+
+def _contests(contest: object, known: Set[str], labels: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of contest covariates, the columns of data and the order of naming."""
+    if contest is None:
+        return ()
+    names = tuple(name.strip() for name in contest.split("+")) if isinstance(contest, str) else ()
+    unknown = sorted({*names} - known - {FIRST})
+    if unknown or not names or len({*names}) < len(names):
+        raise ValueError(
+            f"contest must be names of numeric columns of data joined by plus signs, such as "
+            f"'length + first', got {contest!r}. Compute products and powers as columns first."
+        )
+    if {*names} & {*map(str, labels)}:
+        raise ValueError(f"items must not have names of contest covariates ({contest}).")
+    return names
 
 
 def _declarations(
@@ -248,7 +268,6 @@ def _weights(
     right: str,
     choices: Mapping[str, tuple[Any, ...]],
     ranges: Mapping[str, tuple[float, float]],
-    without: str,
 ) -> tuple[Any, tuple[tuple[int, ...], ...], FloatArray]:
     """Return the columns of the model matrix, the monomials, and rows to columns, shape (R, K).
 
@@ -273,9 +292,7 @@ def _weights(
     for place, (name, (low, high)) in enumerate(ranges.items()):
         table[name] = [high if corner[place] else 0.5 * (low + high) for _, corner in rows]
     grid = pd.DataFrame(table, index=range(len(rows)))
-    if without:
-        grid[without] = 1.0
-    columns = columns_of(right, grid, without)
+    columns = columns_of(right, grid)
     weights = columns.matrix.reshape(len(cells), *(2,) * len(ranges), len(columns.names))
     # along each numeric covariate: the value in the middle, and the slope to the upper bound
     for axis in range(1, 1 + len(ranges)):

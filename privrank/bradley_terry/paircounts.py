@@ -48,7 +48,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from scipy.special import ndtr, ndtri
 
-from privrank.bradley_terry.predictor import item_contrasts
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.hypotheses.tails import normal_laplace_tail
 from privrank.privacy.noise import DiscreteLaplace
 from privrank.release import names

@@ -1,15 +1,16 @@
 """The linear predictor of paired comparisons: differences of worths as a linear map, t = E b.
 
 Without covariates the coefficients b are the worths, and the edge e of the pair (i, j) has
-t_e = b_i - b_j. E is the incidence matrix of the graph of comparisons (:func:`item_contrasts`).
+t_e = b_i - b_j. E is the incidence matrix of the graph of comparisons
+(:func:`privrank.bradley_terry.linear.item_contrasts`).
 
 With covariates the edge e of the pair (i, j) with pattern s has
-t_e = z_s' B (x_i - x_j) + d_e delta. Here z_s is the row of the model matrix and x_i the row of
-item i in the item basis. d_e is 1 or -1, depending on which item was named first. The coefficients
-b are the rows of B, one after the other, followed by delta.
+t_e = z_s' B (x_i - x_j) + u_e' gamma. Here z_s is the row of the model matrix and x_i the row of
+item i in the item basis. u_e are the contest covariates, with the sign for item i. The coefficients
+b are the rows of B, one after the other, followed by gamma.
 
 If ties have a parameter lambda, it is the last coefficient, and each edge becomes three
-(:func:`with_ties`).
+(:func:`privrank.bradley_terry.linear.with_ties`).
 
 Fits with covariates use a basis of contrasts between items. Tables show centred worths, and
 differences of centred worths, one per item and column of the model matrix (:func:`display`), or
@@ -24,18 +25,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import block_diag, helmert
-from scipy.sparse import csr_array, hstack, vstack
 
-from privrank.bradley_terry.modelmatrix import rows_at
+from privrank.bradley_terry.linear import (
+    ContestPredictor,
+    LinearPredictor,
+    item_contrasts,
+    with_ties,
+)
+from privrank.bradley_terry.modelmatrix import FIRST, rows_at
+from privrank.privacy.sensitivity import INSTRUMENT_STEPS
 from privrank.release.survey import INTERCEPT, Covariates, Design, PairCounts
-from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays, readonly_copy
-from privrank.util.solvers import inverse, product, spectrum
+from privrank.util.arrays import BoolArray, FloatArray, IntArray, own_arrays
+from privrank.util.solvers import product, spectrum
 
 Ridge = float | FloatArray
 """The matrix of a ridge b' ridge b / 2; a number is a multiple of the identity."""
@@ -46,194 +54,39 @@ def ridge_product(ridge: Ridge, b: FloatArray) -> FloatArray:
     return np.asarray(ridge @ b if isinstance(ridge, np.ndarray) else ridge * b)
 
 
-@dataclass(frozen=True, eq=False)
-class LinearPredictor:
-    """The linear map from coefficients b to the predictors of edges, E b.
-
-    Parameters
-    ----------
-    stored : ndarray or csr_array, shape (edges, p), or None
-        E; None if it is the incidence matrix of the pairs, which a fit does not need.
-    items : int
-        Number of worths, which are the first coefficients. They sum to zero, because a constant has
-        no meaning. 0 with covariates, whose item basis is centred.
-    pairs : PairCounts or None
-        The edges, if each edge is the difference of the worths of two items. Several edges may have
-        the same pair.
-    worths : LinearPredictor or None
-        The linear predictor without ties, if ties have a parameter.
-    """
-
-    stored: FloatArray | csr_array | None
-    items: int = 0
-    pairs: PairCounts | None = None
-    worths: LinearPredictor | None = None
-
-    @property
-    def matrix(self) -> FloatArray | csr_array:
-        """E, shape (edges, p); for worths without covariates it is computed anew, not stored."""
-        if self.pairs is None:
-            return self.stored
-        edges = len(self.pairs.first)
-        rows = (
-            np.tile((1.0, -1.0), edges),
-            np.column_stack((self.pairs.first, self.pairs.second)).ravel(),
-            np.arange(0, 2 * edges + 1, 2),
-        )
-        return csr_array(rows, (edges, self.items))
-
-    @property
-    def size(self) -> int:
-        """Number of coefficients p."""
-        return self.items if self.pairs is not None else int(self.matrix.shape[1])
-
-    def predict(self, b: FloatArray) -> FloatArray:
-        """Return the predictor of each edge, E b, for each row of coefficients."""
-        if self.pairs is None:
-            return np.asarray((self.matrix @ b.T).T)
-        return np.asarray(b.take(self.pairs.first, -1) - b.take(self.pairs.second, -1))
-
-    def scores(self, edges: FloatArray) -> FloatArray:
-        """Return E' edges."""
-        if self.pairs is None:
-            return np.asarray(self.matrix.T @ edges)
-        return self._summed(edges, self.pairs, -1.0)
-
-    def sizes(self, edges: FloatArray) -> FloatArray:
-        """Return |E|' edges."""
-        if self.pairs is None:
-            return np.asarray(abs(self.matrix).T @ edges)
-        return self._summed(edges, self.pairs, 1.0)
-
-    @cached_property
-    def _runs(self) -> tuple[IntArray, IntArray]:
-        """Return the first items of pairs, which are sorted by them, and where each begins."""
-        assert self.pairs is not None
-        items, starts = np.unique(self.pairs.first, return_index=True)
-        return readonly_copy(items, np.int64), readonly_copy(starts, np.int64)
-
-    @cached_property
-    def _repeated(self) -> tuple[IntArray, IntArray, IntArray] | None:
-        """Return the distinct pairs, the edges ordered by pair, and where each pair begins.
-
-        Pairs are numbers: the first item times the number of items, plus the second item. None if
-        no two edges have the same pair.
-        """
-        assert self.pairs is not None
-        cells = self.pairs.first * self.items + self.pairs.second
-        # ascending pairs, the usual case, need no sorting
-        if (cells[1:] > cells[:-1]).all():
-            return None
-        order = readonly_copy(np.argsort(cells, kind="stable"), np.int64)
-        distinct, starts = np.unique(cells[order], return_index=True)
-        if len(distinct) == len(cells):
-            return None
-        return readonly_copy(distinct, np.int64), order, readonly_copy(starts, np.int64)
-
-    def _summed(self, edges: FloatArray, pairs: PairCounts, sign: float) -> FloatArray:
-        """Return sums of the edges' numbers by first item, and `sign` times by second item."""
-        up = np.zeros(self.items)
-        items, starts = self._runs
-        up[items] = np.add.reduceat(edges, starts)
-        return np.asarray(up + sign * np.bincount(pairs.second, edges, self.items))
-
-    def scores_by(self, label: IntArray, edges: FloatArray) -> FloatArray | csr_array:
-        """Return E' edges by label, given the labels 0, 1, ... of the edges: shape (labels, p).
-
-        The result is sparse if E is sparse.
-        """
-        return csr_array((edges, label, np.arange(len(edges) + 1))).T @ self.matrix
-
-    def information(self, weights: FloatArray) -> FloatArray:
-        """Return E' diag(weights) E, for each row of weights."""
-        if self.worths is not None:
-            decided, won, lost = np.split(weights, 3, axis=-1)
-            matrix = np.empty((*weights.shape[:-1], self.size, self.size))
-            matrix[..., :-1, :-1] = self.worths.information(decided + 0.25 * (won + lost))
-            matrix[..., -1, :-1] = matrix[..., :-1, -1] = (0.5 * (lost - won)) @ self.worths.matrix
-            matrix[..., -1, -1] = (won + lost).sum(axis=-1)
-            return matrix
-        if self.pairs is None:
-            return np.asarray(self.matrix.T @ (weights[..., None] * self.matrix))
-        # without covariates this is the Laplacian of the graph of comparisons
-        first = self.pairs.first
-        second = self.pairs.second
-        if self._repeated is not None:
-            distinct, order, starts = self._repeated
-            weights = np.add.reduceat(weights.take(order, -1), starts, axis=-1)
-            first, second = np.divmod(distinct, self.items)
-        items = np.arange(self.items)
-        laplacian = np.zeros((*weights.shape[:-1], self.items, self.items))
-        laplacian[..., first, second] = laplacian[..., second, first] = -weights
-        laplacian[..., items, items] = -laplacian.sum(axis=-1)
-        return laplacian
-
-    def centred(self, b: FloatArray) -> FloatArray:
-        """Return coefficients whose worths sum to zero, for each row."""
-        if not self.items:
-            return b
-        centred = b.copy()
-        worths = centred[..., : self.items]
-        worths -= worths.sum(axis=-1, keepdims=True) / self.items
-        return centred
-
-    @property
-    def identity(self) -> FloatArray:
-        """The identity on coefficients whose worths sum to zero."""
-        return self.centred(np.eye(self.size))
-
-    def filled(self, matrix: FloatArray) -> FloatArray:
-        """Return a matrix with the mean of its diagonal as eigenvalue of constant worths."""
-        if not self.items:
-            return matrix
-        whole = matrix.copy()
-        whole[: self.items, : self.items] += matrix.trace() / self.size / self.items
-        return whole
-
-    def inverse(self, matrix: FloatArray) -> FloatArray:
-        """Return the pseudo-inverse of a matrix whose null space, if any, is constant worths."""
-        return self.centred(self.centred(inverse(self.filled(matrix))).T)
-
-
-def item_contrasts(pairs: PairCounts, items: int) -> LinearPredictor:
-    """Return the linear predictor of one worth per item: E is the incidence matrix of the pairs."""
-    return LinearPredictor(None, items, pairs)
-
-
-def with_ties(worths: LinearPredictor) -> LinearPredictor:
-    """Return the linear predictor of worths and a tie parameter: three edges for each pair.
-
-    The edges are t, t / 2 - lambda and t / 2 + lambda for the difference t of worths
-    (:mod:`privrank.bradley_terry.fit`). The first edges of all pairs come first, then all second
-    and all third edges. With covariates ties have one parameter for all patterns.
-    """
-    pairs = worths.matrix
-    half = 0.5 * worths.matrix
-    tie = np.repeat((0.0, -1.0, 1.0), pairs.shape[0])[:, None]
-    if isinstance(pairs, np.ndarray):
-        matrix = np.hstack((np.vstack((pairs, half, half)), tie))
-    else:
-        matrix = hstack((vstack((pairs, half, half)), csr_array(tie)), format="csr")
-    return LinearPredictor(matrix, worths.items, worths=worths)
-
-
 def linear_predictor(design: Design, pairs: PairCounts) -> LinearPredictor:
     """Return the linear predictor of a design; with covariates by pattern and pair."""
     covariates = design.covariates
     m = len(design.items)
     worths = item_contrasts(pairs, m)
     if covariates is not None:
-        pattern = pairs.first // m
+        pattern, first = np.divmod(pairs.first, m)
+        second = pairs.second % m
+        if covariates.contest:
+            return _with_contests(design, covariates, pattern, first * m + second)
         worths = LinearPredictor(
-            predictor_matrix(
-                design,
-                covariates.matrix[pattern],
-                pairs.first % m,
-                pairs.second % m,
-                covariates.first[pattern],
-            )
+            predictor_matrix(design, covariates.matrix[pattern], first, second)
         )
     return with_ties(worths) if design.davidson else worths
+
+
+def _with_contests(
+    design: Design, facts: Covariates, pattern: IntArray, ends: IntArray
+) -> ContestPredictor:
+    """Return the linear predictor of edges whose contest covariates are their own instruments."""
+    m = len(design.items)
+    examples = np.unique(facts.kinds, return_index=True)[1]
+    codes, place = np.unique(facts.kinds[pattern] * m**2 + ends, return_inverse=True)
+    kind, ends = np.divmod(codes, m**2)
+    cells = predictor_matrix(design, facts.matrix[examples[kind]], *np.divmod(ends, m))
+    contests = facts.contests[pattern]
+    return ContestPredictor(
+        None,
+        cells=LinearPredictor(cells),
+        place=place.ravel(),
+        contests=contests,
+        instruments=contests,
+    )
 
 
 def item_basis(covariates: Covariates | None, items: int) -> FloatArray:
@@ -249,25 +102,24 @@ def item_basis(covariates: Covariates | None, items: int) -> FloatArray:
 
 
 def predictor_matrix(
-    design: Design, rows: FloatArray, first: IntArray, second: IntArray, order: IntArray
+    design: Design, rows: FloatArray, first: IntArray, second: IntArray
 ) -> FloatArray:
-    """Return the map from coefficients to the predictors of pairs, shape (pairs, p).
+    """Return the map from coefficients of worths to the predictors of pairs, shape (pairs, p).
 
     `rows` are model matrix rows, shape (pairs, K), and `first` and `second` the positions of the
-    two items. `order` is 1 or -1, depending on which of them was named first.
+    two items.
     """
     basis = item_basis(design.covariates, len(design.items))
     # z x (x_i - x_j) for each pair: coefficients are the rows of B one after the other
     matrix = rows[:, :, None] * (basis[first] - basis[second])[:, None, :]
-    matrix = matrix.reshape(len(rows), rows.shape[1] * basis.shape[1])
-    return np.column_stack((matrix, order)) if (design.covariates or INTERCEPT).ordered else matrix
+    return np.asarray(matrix.reshape(len(rows), rows.shape[1] * basis.shape[1]))
 
 
 def edge_runs(design: Design, pairs: PairCounts) -> list[slice]:
     """Return the runs of edges that can contain the answers of one unit.
 
     Without covariates all edges are one run. With covariates there is one run for each combination
-    of covariate values, with both orders of naming.
+    of covariate values, whatever the contests.
     """
     facts = design.covariates or INTERCEPT
     kind = facts.kinds[pairs.first // len(design.items)]
@@ -293,6 +145,50 @@ def check_identified(design: Design) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Instruments:
+    """The instruments of contest covariates, which a release of their sums contains.
+
+    Parameters
+    ----------
+    steps : ndarray of int64, shape (edges, q)
+        Instrument of each edge, at most `INSTRUMENT_STEPS` in size.
+    unit : ndarray, shape (q,)
+        Size of a step, for which the sum of v u is about the sum of squares of u.
+    square : ndarray, shape (q,)
+        Mean square of the part of each covariate that differences of items do not explain.
+    """
+
+    steps: IntArray
+    unit: FloatArray
+    square: FloatArray
+
+
+@lru_cache(maxsize=4)
+def instruments_of(design: Design) -> Instruments:
+    """Return the instruments of the contest covariates of a public design.
+
+    The instrument of u is u minus its least-squares projection on the differences of worths,
+    clipped at 1.5 standard deviations and rounded to steps. The estimating equations are unbiased
+    for any public instrument, so clipping and rounding cost efficiency alone: a normal covariate
+    loses 4% of it. A covariate of -1, 0 and 1 is its own instrument.
+    """
+    pairs = cast(PairCounts, design.pairs)
+    linear = cast(ContestPredictor, linear_predictor(design, pairs))
+    k = linear.cells.size
+    inner = linear.information(np.asarray(pairs.count, dtype=np.float64))
+    explained = linear.cells.inverse(inner[:k, :k]) @ inner[:k, k:]
+    left = linear.contests - linear.cells.predict(explained.T)[:, linear.place].T
+    deviation = np.sqrt(np.maximum(pairs.count @ left**2 / pairs.total, 1e-300))
+    own = np.isin(linear.contests, (-1, 0, 1)).all(axis=0)
+    left = np.where(own, linear.contests, left)
+    bound = np.where(own, 1.0, np.minimum(1.5 * deviation, np.abs(left).max(axis=0)))
+    steps = np.rint(INSTRUMENT_STEPS * np.clip(left / bound, -1.0, 1.0))
+    square = pairs.count @ left**2 / pairs.total
+    unit = square * pairs.total / np.maximum(pairs.count @ (steps * left), 1e-300)
+    return Instruments(steps.astype(np.int64), np.where(own, 1.0 / INSTRUMENT_STEPS, unit), square)
+
+
 def display(design: Design) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
     facts = design.covariates or INTERCEPT
@@ -300,7 +196,7 @@ def display(design: Design) -> FloatArray:
     block = (
         np.diag(1.0 / lengths) if len(lengths) else item_basis(design.covariates, len(design.items))
     )
-    table = block_diag(np.kron(np.eye(len(facts.columns)), block), np.eye(int(facts.ordered)))
+    table = block_diag(np.kron(np.eye(len(facts.columns)), block), np.eye(len(facts.contest)))
     return np.pad(table, ((0, 0), (0, int(design.davidson))))
 
 
@@ -312,7 +208,7 @@ def names_shown(design: Design) -> tuple[str, ...]:
         for column in covariates.columns
         for item in covariates.item_columns or design.items
     )
-    return (*names, "first") if covariates.ordered else names
+    return (*names, *covariates.contest)
 
 
 def groups_at(
@@ -347,8 +243,8 @@ def groups_at(
 
 
 def beside_worths(design: Design) -> int:
-    """Return the number of coefficients that are not worths: an order effect or a tie parameter."""
-    return int(design.davidson or (design.covariates or INTERCEPT).ordered)
+    """Return the number of coefficients that are not worths: of contests, or a tie parameter."""
+    return int(design.davidson) + len((design.covariates or INTERCEPT).contest)
 
 
 def worth_map(design: Design, groups: list[dict[str, Any]]) -> FloatArray:
@@ -368,12 +264,19 @@ def pair_predictors(
 ) -> FloatArray:
     """Return the map from coefficients to differences of pairs of items, shape (pairs, p).
 
-    `columns` are the values of the covariates for each pair. With an order effect `first` is the
-    item named first.
+    `columns` are the values of the covariates for each pair, of contest covariates with the sign
+    for its first item. Contest covariates that are left out are 0, but the first item is the item
+    named first.
     """
-    rows = rows_at(design.covariates or INTERCEPT, columns, len(first))
-    table = predictor_matrix(design, rows, first, second, np.ones(len(first), dtype=np.int64))
-    return np.pad(table, ((0, 0), (0, int(design.davidson))))
+    facts = design.covariates or INTERCEPT
+    table = predictor_matrix(design, rows_at(facts, columns, len(first)), first, second)
+    contests = np.empty((len(first), len(facts.contest)))
+    for column, name in zip(contests.T, facts.contest, strict=True):
+        given = columns.get(name, [float(name == FIRST)] * len(first))
+        column[:] = [value if isinstance(value, Real) else np.nan for value in given]
+    if not np.isfinite(contests).all():
+        raise ValueError(f"{', '.join(facts.contest)} must be finite numbers in each row.")
+    return np.pad(np.hstack((table, contests)), ((0, 0), (0, int(design.davidson))))
 
 
 @dataclass(frozen=True, eq=False)

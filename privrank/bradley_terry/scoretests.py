@@ -296,7 +296,7 @@ def score_tests(inference: Inference, errors: ScoreErrors, contrasts: FloatArray
     def at(t: FloatArray, rows: IntArray) -> TestPoint:
         edges = facts.linear.predict(b + moves[rows] * (t - value[rows])[:, None])
         weights = inference.weights(edges, contrasts[rows])
-        along = facts.linear.predict(weights)
+        along = facts.linear.along(weights)
         spread = inference.spread(edges)
         independent = np.maximum((along**2 * spread).sum(axis=1), _TINY)
         # replace the effect of errors in pair counts at the fit by the effect at the null point

@@ -96,8 +96,8 @@ _MESSAGES = {
     "fixed beforehand which tasks stay unanswered.",
     "not public": "respondent= and covariates must not name column {!r}, which contains offered "
     "items or answers of choices. Name columns that describe respondents.",
-    "first": "formula must not use 'first' for choices from sets, in which no item is named first. "
-    "Leave 'first' out.",
+    "contest": "contest must be left out for choices from sets, which are no comparisons of two "
+    "items. Leave contest= out.",
     "other data": "{} must be left out for choices from offered sets. Use such arguments for other "
     "data only.",
     "private": "design must be 'public' for choices from offered sets, because which sets were "
@@ -266,7 +266,7 @@ def encode_tasks(
         _MESSAGES,
         {
             "not public": own is not None,
-            "first": predictor is not None and predictor.covariates.ordered,
+            "contest": predictor is not None and bool(predictor.covariates.contest),
             "tested": silent and tested,
             "silent": silent and (predictor is not None or answer_of(answers) == "order"),
         },

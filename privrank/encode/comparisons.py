@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privrank.bradley_terry.modelmatrix import FIRST, Predictor, Schema, declare
+from privrank.bradley_terry.modelmatrix import Predictor, Schema, declare
 from privrank.bradley_terry.paircounts import check_connected
 from privrank.bradley_terry.predictor import check_identified
 from privrank.encode import clusters, coding, frames
@@ -40,7 +40,7 @@ from privrank.release.survey import (
     scaled_position,
 )
 from privrank.release.weights import Weights
-from privrank.util.arrays import IntArray
+from privrank.util.arrays import FloatArray, IntArray
 from privrank.util.checks import (
     UNSTATED,
     check_choice,
@@ -54,7 +54,7 @@ _MAX_DRAWN = 2**28
 """Largest number of rows, over all respondents, for which a draw has enough memory."""
 
 _OPTIONS = {"items", "max_rows", "distinct_pairs", "ties", "design", "pair_counts", "excess"}
-COVARIATES = {"levels", "bounds", "item_formula", "item_data"}
+COVARIATES = {"levels", "bounds", "item_formula", "item_data", "contest"}
 """Arguments of a formula: options of :func:`encode_comparisons`, declarations of covariates."""
 
 
@@ -152,11 +152,11 @@ def check_fixed(
         )
     if (
         predictor is not None
-        and predictor.covariates.ordered
+        and predictor.covariates.contest
         and frames.is_unordered(frame, present)
     ):
         raise ValueError(
-            f"formula must not use 'first' if the data do not record which item was named first "
+            f"contest must be left out if the data do not record which item was named first "
             f"(mark {frames.ORDER_FROM!r}). Pass a frame with item1 and item2 in the order of the "
             f"questionnaire, from form='long' or 'wide'."
         )
@@ -419,6 +419,8 @@ def check_numeric_columns(
 ) -> None:
     """Refuse an outcome, weights or a covariate with bounds if the type is not numeric."""
     bounds = () if predictor is None else predictor.covariates.bounds
+    if predictor is not None and (text := frames.check_numeric(view, predictor.of_contests)):
+        raise TypeError(f"column {text!r} must hold numbers, because contest= names it.")
     if (text := frames.check_numeric(view, [name for name, *_ in bounds])) is not None:
         raise TypeError(
             f"column {text!r} must hold numbers, because bounds= declares bounds for it. If it "
@@ -501,7 +503,8 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
         arguments.get("max_weight"),
     )
     covariates = tuple(factor.column for factor in factors_of(parsed.right_text))
-    frame, _ = open_comparisons(data, columns, covariates)
+    beside = str(arguments.get("contest") or "").replace("+", " ").split()
+    frame, _ = open_comparisons(data, columns, (*covariates, *beside))
     public = _known(arguments.get("design"), columns)
     predictor = declared_predictor(parsed, frame, (item1, item2), arguments, public=public)
     if predictor is not None:
@@ -510,11 +513,11 @@ def formula_columns(formula: str, data: object, arguments: dict[str, Any]) -> En
                 f"formula must not use the respondent, the counts or a column of its left side as "
                 f"a covariate, got {formula!r}. Such a covariate would make the answers public."
             )
-        if outcome is None and FIRST in covariates:
+        if outcome is None and predictor.covariates.contest:
             raise ValueError(
-                f"formula must name item1, item2 and outcome on its left for an order effect, got "
-                f"{formula!r}. A frame of winners and losers does not record which item was named "
-                f"first."
+                f"formula must name item1, item2 and outcome on its left for contest covariates, "
+                f"got {formula!r}. A frame of winners and losers does not record which item was "
+                f"named first."
             )
     options = {name: arguments[name] for name in _OPTIONS & arguments.keys()}
     return encode_comparisons(data, columns, **options, predictor=predictor)
@@ -577,10 +580,10 @@ def read_patterns(
     if predictor is None:
         return np.zeros(1, dtype=np.int64), None, None
     facts = predictor.covariates
-    if kind == "private" and (facts.bounds or facts.ordered):
+    if kind == "private" and (facts.bounds or facts.contest):
         raise ValueError(
-            "'first' and numeric covariates need design='public', because the fit uses their "
-            "values directly. Use it if the values are public. If not, leave 'first' out and cut "
+            "contest= and numeric covariates need design='public', because the fit uses their "
+            "values directly. Use it if the values are public. If not, leave contest= out and cut "
             "numbers into declared levels."
         )
     # a combination of levels is one integer whose digits are the positions of the levels
@@ -604,8 +607,8 @@ def read_patterns(
         if np.diff(values[order], axis=0)[same].any():
             raise ValueError(
                 f"a respondent must have one value of each covariate "
-                f"({', '.join(predictor.columns)}), and at least one respondent has two. Use "
-                f"covariates that describe respondents."
+                f"({', '.join(predictor.of_units)}), and at least one respondent has two. Name "
+                f"covariates of single comparisons in contest=."
             )
     if kind == "private":
         # all cells, whether they occur or not, because which ones occur is private
@@ -614,15 +617,38 @@ def read_patterns(
             facts,
             cell=cells,
             position=np.zeros((facts.cells, 0), dtype=np.int64),
-            first=np.zeros_like(cells),
+            contests=np.zeros((facts.cells, 0)),
         )
         return cell, facts, units_by_pattern(cell, size, person, facts)
-    signs = first_named if facts.ordered else np.zeros_like(first_named)
-    distinct, pattern = np.unique(np.column_stack((values, signs)), axis=0, return_inverse=True)
-    pattern = pattern.ravel()
-    facts = replace(facts, cell=distinct[:, 0], position=distinct[:, 1:-1], first=distinct[:, -1])
+    contests = _read_contests(facts, keys, first_named)
+    # patterns in the order of their values, those of the contests last
+    pattern = np.zeros(len(cell), dtype=np.int64)
+    for column in (*values.T, *contests.T):
+        places = np.unique(column, return_inverse=True)[1]
+        pattern = np.unique(pattern * len(column) + places, return_inverse=True)[1]
+    examples = np.unique(pattern, return_index=True)[1]
+    facts = replace(
+        facts, cell=cell[examples], position=position[examples], contests=contests[examples]
+    )
     units = units_by_pattern(pattern, size, person, facts)
     return pattern, replace(facts, units=units), units
+
+
+def _read_contests(
+    facts: Covariates, keys: Mapping[str, coding.Key], first_named: coding.Signs | IntArray
+) -> FloatArray:
+    """Return contest covariates with the sign for the earlier item, shape (rows, q)."""
+    contests = np.empty((len(first_named), len(facts.contest)))
+    for column, name in zip(contests.T, facts.contest, strict=True):
+        column[:] = first_named
+        if name in keys:
+            column *= np.append(keys[name].values.astype(np.float64), np.nan)[keys[name].codes]
+    if not np.isfinite(contests).all():
+        raise ValueError(
+            f"contest covariates ({', '.join(facts.contest)}) must be finite numbers, without "
+            f"missing values. Leave out rows by a rule that was fixed before the answers."
+        )
+    return contests
 
 
 def units_by_pattern(
@@ -630,7 +656,7 @@ def units_by_pattern(
 ) -> IntArray:
     """Return the number of units with the covariates of each pattern.
 
-    Patterns that differ only in which item was named first have the same number.
+    Patterns that differ only in their contests have the same number.
     """
     by_pattern = covariates.kinds
     kind = by_pattern[pattern]

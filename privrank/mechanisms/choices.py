@@ -48,7 +48,7 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import ScoreEquations, score_equations
 from privrank.bradley_terry.estimate import estimate, response
-from privrank.bradley_terry.predictor import item_contrasts
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.distributions.links import LOGIT
 from privrank.encode.encoded import EncodedChoices
 from privrank.hypotheses.nulls import Order, Statistic, null_of, table_key

@@ -24,8 +24,8 @@ from privrank.bradley_terry.fit import (
     fit_ridge,
     loss_bounds,
 )
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.bradley_terry.paircounts import halves
-from privrank.bradley_terry.predictor import item_contrasts
 from privrank.distributions.links import Link
 from privrank.encode.encoded import Encoded, EncodedChoices
 from privrank.mechanisms.choices import CHOICES, largest_choice_effect

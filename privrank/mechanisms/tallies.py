@@ -31,13 +31,14 @@ from privrank.bradley_terry.paircounts import check_connected
 from privrank.encode.coding import distinct_codes
 from privrank.encode.encoded import Encoded, RespondentBlock, sum_by
 from privrank.privacy.draws import draw_key, draw_rows
+from privrank.privacy.sensitivity import INSTRUMENT_STEPS
 from privrank.release.names import (
     BY_PAIR,
+    CONTEST,
     GROUP_ANSWERS,
     ITEM_COUNTS,
     MOMENTS,
     NET,
-    ORDER_EFFECT,
     PAIR_COUNTS,
     SIDES,
     TIE_MOMENTS,
@@ -93,8 +94,10 @@ def net_wins(encoded: Encoded) -> IntArray:
     first, second, _, net = encoded._pairs
     facts = encoded.design.covariates or INTERCEPT
     m = len(encoded.design.items)
-    whole = sum_by(first, net, facts.patterns * m) - sum_by(second, net, facts.patterns * m)
-    return (facts.basis.T @ whole.reshape(-1, m)).ravel()
+    kind, examples = np.unique(facts.kinds, return_index=True)
+    shift = facts.kinds[first // m] * m
+    first, second = (sum_by(shift + end % m, net, len(kind) * m) for end in (first, second))
+    return (facts.basis[examples].T @ (first - second).reshape(-1, m)).ravel()
 
 
 def item_counts(encoded: Encoded) -> IntArray:
@@ -122,11 +125,10 @@ def observed_wins(encoded: Encoded) -> IntArray:
     return np.stack((count[seen] + net[seen], count[seen] - net[seen]))
 
 
-def order_effect(encoded: Encoded) -> IntArray:
-    """Return wins minus losses of the items named first; sensitive."""
-    facts = encoded.design.covariates or INTERCEPT
-    first, _, _, net = encoded._pairs
-    return np.array([facts.first[first // len(encoded.design.items)] @ net])
+def contest_sums(encoded: Encoded) -> IntArray:
+    """Return the sums of answers times the instruments of contest covariates; sensitive."""
+    _, _, count, net = encoded._pairs
+    return np.asarray(net[count > 0] @ predictor.instruments_of(encoded.design).steps)
 
 
 def group_answers(encoded: Encoded) -> IntArray:
@@ -153,10 +155,10 @@ def _pair_numbers(encoded: Encoded) -> IntArray:
 
 
 STATISTICS: dict[str, Callable[[Encoded], IntArray]] = {
+    CONTEST: contest_sums,
     GROUP_ANSWERS: group_answers,
     ITEM_COUNTS: item_counts,
     NET: net_wins,
-    ORDER_EFFECT: order_effect,
     PAIR_COUNTS: lambda encoded: sum_by(
         _pair_numbers(encoded), encoded._pairs[2], encoded.design.sensitivity.pairs
     ),
@@ -369,8 +371,9 @@ class Contrasts:
 
     Parameters
     ----------
-    weights : ndarray of int64, shape (contrasts, kinds, m + 1)
-        Weights of the net wins of the items, and of the items named first, by kind of respondent.
+    weights : ndarray of int64, shape (contrasts, kinds, m + more)
+        Weights of the net wins of the items, and of ties or the sums of contest covariates, by kind
+        of respondent.
     farthest : ndarray of int64, shape (contrasts,)
         Bound of the size of one respondent's weighted sum.
     scale : list of int
@@ -414,7 +417,8 @@ def round_directions(
     # as fine as sums of squares over all respondents keep to 60 bits
     rows = design.sensitivity.effective_rows
     room = 2**60 / max(squared_units(design), 1)
-    bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (4.0 * rows * expected.farthest)))))
+    widest = 4.0 + INSTRUMENT_STEPS * len((design.covariates or INTERCEPT).contest)
+    bits = max(4, min(_FINEST, int(np.log2(np.sqrt(room) / (widest * rows * expected.farthest)))))
     parts = directions.weights, directions.independent, directions.explained
     usable = all(np.isfinite(part).all() for part in parts) and bool(directions.weights.any())
     weights = directions.weights if usable else np.zeros_like(directions.weights)
@@ -453,9 +457,10 @@ def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> Int
     """Return the largest contribution of a respondent by contrast and kind, or a bound of it."""
     if expected.ties is not None:
         return _farthest_with_ties(design, weights, expected, expected.ties)
-    items = weights[:, :, :-1]
-    named = np.abs(weights[:, :, -1])
-    m = items.shape[2]
+    m = len(design.items)
+    items = weights[:, :, :m]
+    # an answer adds at most the largest instrument times each weight
+    named = INSTRUMENT_STEPS * np.abs(weights[:, :, m:]).sum(axis=2)
     rows = design.sensitivity.effective_rows
     widest = expected.farthest * (items.max(axis=2) - items.min(axis=2) + named)
     if not design.distinct_pairs:
@@ -467,7 +472,7 @@ def _max_deviation(design: Design, weights: IntArray, expected: Expected) -> Int
         )
         return np.asarray(np.minimum(expected.farthest * every, rows * widest))
     # one by one, as among answers that may be ties, with no weight on a tie
-    untied = np.concatenate((items, np.zeros_like(weights[:, :, -1:])), axis=2)
+    untied = np.concatenate((items, np.zeros_like(items[:, :, :1])), axis=2)
     reached = _farthest_with_ties(design, untied, expected, np.zeros_like(expected.answers))
     return np.asarray(reached + rows * expected.farthest * named)
 
@@ -546,7 +551,7 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
     rounding down adds less than 1 for each number, and the sum is whole.
     """
     moments = _moments(encoded, expected or round_expected(encoded.design, None)).sum(axis=0)
-    first, second = np.triu_indices(len(moments) - 1, 1)
+    first, second = np.triu_indices(len(encoded.design.items), 1)
     square = np.diag(moments)
     total = np.asarray(square[first] + square[second] - 2 * moments[first, second])
     if encoded.design.davidson:
@@ -558,34 +563,51 @@ def pair_moments(encoded: Encoded, expected: Expected | None = None) -> IntArray
 
 
 def _moments(encoded: Encoded, expected: Expected) -> IntArray:
-    """Return the sums over respondents of net times net, shape (kinds, m + 1, m + 1); sensitive.
+    """Return the sums over respondents of net times net, shape (kinds, m + q, m + q); sensitive.
 
-    The unit is a step of the expected answers, which are subtracted. The last entry of a
-    respondent's net is wins minus losses of the items named first, or ties, if the model has them.
+    The unit is a step of the expected answers, which are subtracted. The last q entries of a
+    respondent's net are sums of answers times instruments, or ties, if the model has them.
     """
-    facts = encoded.design.covariates or INTERCEPT
+    design = encoded.design
+    facts = design.covariates or INTERCEPT
+    beside = None
+    if facts.contest:
+        codes = _codes(encoded)[encoded._pairs[2] > 0]
+        beside = codes, predictor.instruments_of(design).steps
     return encoded._parts.total(
-        partial(_moments_of, m=len(encoded.design.items), facts=facts, expected=expected)
+        partial(_moments_of, m=len(design.items), facts=facts, expected=expected, beside=beside)
     )
 
 
-def _moments_of(part: RespondentBlock, m: int, facts: Covariates, expected: Expected) -> IntArray:
-    """Return the sums of one part."""
+def _moments_of(
+    part: RespondentBlock,
+    m: int,
+    facts: Covariates,
+    expected: Expected,
+    beside: tuple[IntArray, IntArray] | None,
+) -> IntArray:
+    """Return the sums of one part; `beside` are numbers of pairs and their instruments."""
     pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
     net = expected.steps * part.net - expected.answers[first, second] * part.count
     kind = facts.kinds[pattern]
-    named = [facts.first[pattern] * net] if facts.ordered else []
+    named = []
+    if beside is not None:
+        codes, steps = beside
+        named = [*(steps[np.searchsorted(codes, part.pair)].T * net)]
     if expected.ties is not None:
         named = [expected.steps * part.tied - expected.ties[first, second] * part.count]
     kinds = int(facts.kinds.max()) + 1
-    out = np.zeros((kinds, m + 1, m + 1), dtype=np.int64)
+    size = m + len(named)
+    out = np.zeros((kinds, size, size), dtype=np.int64)
     # nets of the respondents of one kind after another, and their products
     rows = np.tile(part.person, 2 + len(named))
-    columns = np.concatenate((first, second, *(np.full(len(net), m) for _ in named)))
+    columns = np.concatenate(
+        (first, second, *(np.full(len(net), m + k) for k in range(len(named))))
+    )
     values = np.concatenate((net, -net, *named))
     for index in range(kinds):
         here = np.tile(kind == index, 2 + len(named))
-        nets = csr_array((values[here], (rows[here], columns[here])), shape=(len(part.name), m + 1))
+        nets = csr_array((values[here], (rows[here], columns[here])), shape=(len(part.name), size))
         out[index] = _product(nets, nets)
     return out

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 from privrank.bradley_terry.estimate import default_ridge, nominal_information
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
 from privrank.bradley_terry.paircounts import MAX_ERROR
+from privrank.bradley_terry.predictor import instruments_of
 from privrank.distributions.links import LOGIT, Link
 from privrank.plans.choice import (
     BALANCED,
@@ -30,6 +31,7 @@ from privrank.plans.choice import (
 from privrank.privacy.accounting import pure_epsilon
 from privrank.privacy.sensitivity import NoiseName, PartNoise, net_noise, side_noise, ties_left
 from privrank.release.names import (
+    CONTEST,
     DEPENDENCE,
     GROUP_ANSWERS,
     ITEM_COUNTS,
@@ -169,18 +171,24 @@ def _balanced(design: Design, room: float, names: Sequence[str]) -> dict[str, fl
     mean score of an answer to any pair; the F - 1/2 of an item's pairs have a correlation of about
     1/2 in this mean. An error in an item's comparisons moves the item's expected wins by its mean
     score, whose mean square is half the mean square of F - 1/2. Cells share the errors of pair
-    counts.
+    counts. Errors of sums of contest covariates move their coefficients; relative to the
+    information, these errors and those of differences of worths are added up.
     """
     if not names:
         return {}
     m = len(design.items)
     square = ScoreFunction(LOGIT).mean_square
     request = NoiseRequest(dict.fromkeys(BALANCED, FINE_EPSILON))
+    contests = 0.0
+    if CONTEST in names:
+        used = instruments_of(design)
+        contests = 0.5 * float((used.unit**2 / used.square).sum()) / (m - 1) ** 2
     noise = {name: PARTS[name].calibrate(design, request).distribution.variance for name in names}
     factor = {
         PAIR_COUNTS: m * square,
         GROUP_ANSWERS: square,
         ITEM_COUNTS: 0.5 * square,
+        CONTEST: contests,
     }
     shared = {
         PAIR_COUNTS: (design.covariates or INTERCEPT).cells,
@@ -330,9 +338,9 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
     objective perturbation. Candidates that the caller excludes are left out. Objective perturbation
     is left out under a public design unless it is requested, if the caller's ridge is too small for
     it, and if the requested distribution is for counts. Models with covariates release net wins.
-    The maximum likelihood of links other than the logit needs more than net wins, so only the
-    non-private run has it. If opponents are declared to be matched at random, only wins and losses
-    are released.
+    The maximum likelihood of links other than the logit, and of contest covariates, needs more than
+    net wins, so only the non-private run has it. If opponents are declared to be matched at random,
+    only wins and losses are released.
     """
     design = request.design
     method = request.method
@@ -360,9 +368,11 @@ def plan_choices(request: Request) -> tuple[Choice, ...]:
             "method='counts' or leave it at 'auto'."
         )
     if method != "objective":
-        plans += _of_counts(
-            request, "net wins" if request.private or request.link == LOGIT else "win matrix"
+        # maximum likelihood uses covariates themselves, net wins only their instruments
+        nets = request.private or (
+            request.link == LOGIT and not (design.covariates or INTERCEPT).contest
         )
+        plans += _of_counts(request, "net wins" if nets else "win matrix")
         if (
             plain
             and design.pairs is None

@@ -419,7 +419,7 @@ def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> surv
     """Return the declaration of ties; refuse a tie parameter that does not apply.
 
     The arguments say whether all comparisons are decided, and give the covariates of the model. A
-    tie parameter cannot be combined with item covariates or an order effect.
+    tie parameter cannot be combined with covariates of items or contests.
     """
     if not isinstance(ties, str):
         return checks.check_flag("ties", ties)
@@ -432,9 +432,9 @@ def check_ties(ties: object, *, decided: bool, facts: Covariates | None) -> surv
             "ties='davidson' needs outcomes, but the formula winner + loser has none. Use item1 "
             "+ item2 + outcome on the left side, or leave ties= out."
         )
-    if facts is not None and (facts.ordered or facts.item_columns):
+    if facts is not None and (facts.contest or facts.item_columns):
         raise ValueError(
-            "ties='davidson' allows only covariates of respondents. Leave 'first' and "
+            "ties='davidson' allows only covariates of respondents. Leave contest= and "
             "item_formula= out, or use ties=True."
         )
     return "davidson"

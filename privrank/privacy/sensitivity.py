@@ -57,6 +57,9 @@ NoiseName = Literal["laplace", "gaussian", "zero-sum-laplace", "permutohedron"]
 MAX_ITEMS: dict[NoiseName, int] = {"zero-sum-laplace": 200, "permutohedron": 50}
 """Largest number of items for which a distribution is drawn and simulated in about a second."""
 
+INSTRUMENT_STEPS = 32
+"""Bound of the instruments of contest covariates, in steps."""
+
 _MIN_SCALE = 16.0
 """Scale in lattice steps above which noise is within tenths of a percent of its limit."""
 
@@ -315,11 +318,6 @@ class UnitSensitivity:
         if m in _SECOND_MOMENTS:
             return _SECOND_MOMENTS[m][k][1]
         return max(min(nets, m * (self._star(k - t) + self._star(k))) + t**2 for t in range(k + 1))
-
-    @property
-    def named_first_l1(self) -> int:
-        """Sensitivity of the net wins of items named first; an answer adds -1 to 1."""
-        return 2 * self.effective_rows
 
     @property
     def group_answers_l1(self) -> int:
@@ -840,6 +838,22 @@ def item_noise(sensitivity: UnitSensitivity, epsilon: float) -> PartNoise:
     return least_noise(
         sensitivity.items, sensitivity.item_counts_l1, sensitivity.item_counts_linf, epsilon
     )
+
+
+def contest_noise(sensitivity: UnitSensitivity, number: int, epsilon: float) -> PartNoise:
+    """Return the noise of the sums of answers times the instruments of contest covariates.
+
+    Notes
+    -----
+    **Privacy.** Unit and neighbours: replace the answers of one unit. The `number` instruments v_k
+    are public whole numbers of at most `INSTRUMENT_STEPS` in size, and an answer y is -1, 0 or 1.
+    So a changed answer moves the sum of v_k y by at most 2 INSTRUMENT_STEPS, and a unit, with at
+    most `rows` answers, moves it by at most h = 2 rows INSTRUMENT_STEPS. The l1 sensitivity of all
+    sums is at most `number` times h, and each sum moves by at most h, to which :func:`least_noise`
+    is calibrated. A unit whose instruments all have the largest size attains both bounds.
+    """
+    most = 2 * sensitivity.effective_rows * INSTRUMENT_STEPS
+    return least_noise(number, number * most, most, epsilon)
 
 
 def least_noise(size: int, l1: int, linf: int, epsilon: float) -> PartNoise:

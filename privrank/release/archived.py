@@ -252,7 +252,8 @@ def _check_survey(survey: Design | Sample, source: str) -> None:
         )
         _require(
             ((facts.cell >= 0) & (facts.cell < facts.cells)).all()
-            and len(facts.cell) == len(facts.position) == len(facts.first),
+            and len(facts.cell) == len(facts.position) == len(facts.contests)
+            and np.isfinite(facts.contests).all(),
             "A release must have patterns of its covariates.",
         )
     if (pairs := survey.pairs) is not None:

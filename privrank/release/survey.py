@@ -37,6 +37,7 @@ from privrank.privacy.sensitivity import (
     UnitSensitivity,
     answered_noise,
     cell_noise,
+    contest_noise,
     count_noise,
     item_noise,
     net_noise,
@@ -47,12 +48,12 @@ from privrank.privacy.sensitivity import (
 )
 from privrank.release.names import (
     ANSWERED,
+    CONTEST,
     DEPENDENCE,
     GROUP_ANSWERS,
     ITEM_COUNTS,
     NET,
     OPPONENTS,
-    ORDER_EFFECT,
     PAIR_COUNTS,
     PAIRS,
     SIDES,
@@ -107,8 +108,8 @@ class Covariates:
         Name of each term, its first column, and one past its last.
     weights : ndarray, shape (R, K)
         Rows of the statistic to columns of the model matrix.
-    ordered : bool
-        Whether the item that is named first has an advantage of its own.
+    contest : tuple of str
+        Names of the q contest covariates, which describe single comparisons.
     item_columns : tuple of str
         Names of the item covariates; empty where every item has a worth of its own.
     item_matrix : ndarray, shape (m, q)
@@ -117,12 +118,11 @@ class Covariates:
         Cell of each pattern.
     position : ndarray of int64, shape (S, numerics)
         Numeric covariates of each pattern, scaled to [-1, 1], in steps of 1 / FINENESS.
-    first : ndarray of int64, shape (S,)
-        1 where the earlier item of a pair was named first, -1 where the later, 0 without an order
-        effect.
+    contests : ndarray, shape (S, q)
+        Contest covariates of each pattern, with the sign for the earlier item of a pair.
     units : ndarray, shape (S,)
-        Units with the covariates of each pattern, in whichever order items were named, where that
-        is public or released; else empty.
+        Units with the covariates of each pattern, whatever their contests, where that is public or
+        released; else empty.
     """
 
     formula: str
@@ -132,25 +132,26 @@ class Covariates:
     columns: tuple[str, ...]
     terms: tuple[tuple[str, int, int], ...]
     weights: FloatArray
-    ordered: bool
+    contest: tuple[str, ...]
     item_columns: tuple[str, ...]
     item_matrix: FloatArray
     cell: IntArray
     position: IntArray
-    first: IntArray
+    contests: FloatArray
     units: FloatArray | IntArray
 
     def __post_init__(self) -> None:
         """Take private, read-only copies."""
-        position = np.reshape(self.position, (len(self.cell), len(self.bounds)))
-        object.__setattr__(self, "position", position)
+        for name, width in (("position", len(self.bounds)), ("contests", len(self.contest))):
+            whole = np.reshape(getattr(self, name), (len(self.cell), width))
+            object.__setattr__(self, name, whole)
         for name, kind in (
             ("weights", np.float64),
             ("item_matrix", np.float64),
             ("units", np.float64),
             ("cell", np.int64),
             ("position", np.int64),
-            ("first", np.int64),
+            ("contests", np.float64),
         ):
             object.__setattr__(self, name, readonly_copy(getattr(self, name), kind))
 
@@ -194,7 +195,7 @@ class Covariates:
 
     @property
     def kinds(self) -> IntArray:
-        """Number the combinations of covariate values, by pattern: orders of naming are one kind.
+        """Number the combinations of covariate values by pattern, whatever the contests.
 
         All answers of a unit are of one kind.
         """
@@ -222,12 +223,12 @@ INTERCEPT = Covariates(
     columns=("Intercept",),
     terms=(("Intercept", 0, 1),),
     weights=np.ones((1, 1)),
-    ordered=False,
+    contest=(),
     item_columns=(),
     item_matrix=np.zeros((0, 0)),
     cell=np.zeros(1, dtype=np.int64),
     position=np.zeros((1, 0), dtype=np.int64),
-    first=np.zeros(1, dtype=np.int64),
+    contests=np.zeros((1, 0)),
     units=np.zeros(0),
 )
 """What a model without covariates has in their place: an intercept, and a single pattern."""
@@ -876,7 +877,8 @@ def plan_parts(design: Design, request: NoiseRequest) -> dict[str, PartPlan]:
     :func:`privrank.privacy.sensitivity.side_noise`. Win matrix:
     :func:`privrank.privacy.sensitivity.cell_noise`. Pair counts:
     :func:`privrank.privacy.sensitivity.count_noise`. Item counts:
-    :func:`privrank.privacy.sensitivity.item_noise`. Votes on pairs by orders of offered sets:
+    :func:`privrank.privacy.sensitivity.item_noise`. Contest covariates:
+    :func:`privrank.privacy.sensitivity.contest_noise`. Votes on pairs by orders of offered sets:
     :func:`privrank.privacy.offered.vote_noise`. All other parts have discrete Laplace noise of
     scale l1 sensitivity / epsilon (:meth:`privrank.privacy.noise.DiscreteLaplace.calibrate`). Their
     sensitivities are proved in :class:`privrank.privacy.sensitivity.UnitSensitivity` and, for
@@ -1014,14 +1016,16 @@ _DECLARED = (
         ),
     ),
     PartSpec(
-        ORDER_EFFECT,
-        words="order effect",
-        calibrate=lambda design, request: _laplace_noise(
-            design.sensitivity.named_first_l1, request.epsilons[ORDER_EFFECT]
+        CONTEST,
+        words="sums of contest covariates",
+        calibrate=lambda design, request: contest_noise(
+            design.sensitivity,
+            len((design.covariates or INTERCEPT).contest),
+            request.epsilons[CONTEST],
         ),
-        size=lambda design, form: 1,
-        share=0.15,
-        needed=lambda design, private: (design.covariates or INTERCEPT).ordered,
+        size=lambda design, form: len((design.covariates or INTERCEPT).contest),
+        share="balanced",
+        needed=lambda design, private: private and bool((design.covariates or INTERCEPT).contest),
     ),
     PartSpec(
         TIES,

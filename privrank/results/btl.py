@@ -15,6 +15,7 @@ from scipy.special import softmax
 from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.equations import pair_noise
 from privrank.bradley_terry.fit import answer_probabilities
+from privrank.bradley_terry.modelmatrix import FIRST
 from privrank.bradley_terry.paircounts import released_tasks
 from privrank.bradley_terry.predictor import (
     groups_at,
@@ -27,7 +28,7 @@ from privrank.hypotheses.interval import shared_ranks
 from privrank.plans.declarations import MIN_ITEMS_MATCHED
 from privrank.release.names import PAIR_COUNTS, WORTHS
 from privrank.release.release import Release
-from privrank.release.survey import ASSERTED, Covariates, Design
+from privrank.release.survey import ASSERTED, INTERCEPT, Covariates, Design
 from privrank.results import guarantee, plots, predictions, tables
 from privrank.results.claims import assumed, percent, said
 from privrank.results.coefficients import TIE_ROW, CoefficientResult
@@ -297,8 +298,9 @@ class BTLResult(CoefficientResult):
         Parameters
         ----------
         frame : DataFrame
-            Columns ``item1``, ``item2`` and the covariates of the model; with an order effect item1
-            is the item named first. Or, for choices from sets, columns ``offered 1``,
+            Columns ``item1``, ``item2`` and the covariates of the model, contest covariates with
+            the sign for item1. Item1 is the item named first, unless there is a column ``first``.
+            Or, for choices from sets, columns ``offered 1``,
             ``offered 2``, ... with the items of a set in each row, missing after the last.
 
         Returns
@@ -338,7 +340,8 @@ class BTLResult(CoefficientResult):
             raise ValueError(
                 "item1 and item2 must name two different items of the model in each row."
             )
-        known = () if design.covariates is None else sorted(design.covariates.names)
+        facts = design.covariates or INTERCEPT
+        known = sorted({*facts.names, *facts.contest} - ({FIRST} - {*frame.columns}))
         if not set(known) <= set(frame.columns):
             raise TypeError(f"frame must have the covariates as columns: {', '.join(known)}.")
         shown = pair_predictors(design, first, second, {name: list(frame[name]) for name in known})
@@ -606,7 +609,7 @@ class BTLResult(CoefficientResult):
         if facts is not None and release.source != "none" and design.kind == "public":
             privacy += [
                 *said("covariates public", facts.names),
-                *said("order public", facts.ordered),
+                *said("contests public", facts.contest),
             ]
         return tables.laid_out(
             shown,

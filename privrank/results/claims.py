@@ -151,8 +151,8 @@ CLAIMS = {
     "public groups": "Protected: the {kind}. Public: group membership.",
     "protected both": "Protected: both {kind} of a respondent.",
     "covariates public": "Also public: the covariate values.",
-    "order public": "Also public: the order of the items in each comparison, which must not depend "
-    "on the answer.",
+    "contests public": "Also public: the contest covariates of each comparison, which must not "
+    "depend on the answer.",
     "level": "Epsilon applies to one {row}; a respondent with r {row}s has epsilon = r x "
     "{epsilon:g}.",
     "level, bound": "Epsilon applies to one {row}; a respondent with up to {rows} {row}s has "

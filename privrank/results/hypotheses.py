@@ -19,7 +19,7 @@ from privrank.bradley_terry.estimate import objective
 from privrank.bradley_terry.inference import Inference
 from privrank.bradley_terry.scoretests import intervals, pvalues
 from privrank.release.names import TIES
-from privrank.release.survey import Covariates
+from privrank.release.survey import INTERCEPT, Covariates
 from privrank.results import tables
 from privrank.results.claims import said
 from privrank.util.arrays import FloatArray, immutable
@@ -461,11 +461,9 @@ def _answers(fit: Inference) -> tuple[Any, ...]:
 
 def _within(smaller: Covariates | None, larger: Covariates | None) -> bool:
     """Return whether a model's columns and item covariates are in a larger model."""
-    (fewer, few_of_items, first), (columns, of_items, order) = (
-        ({"Intercept"}, set(), False)
-        if facts is None
-        else (set(facts.columns), set(facts.item_columns), facts.ordered)
-        for facts in (smaller, larger)
-    )
-    spanned = not of_items or (bool(few_of_items) and few_of_items <= of_items)
-    return fewer <= columns and spanned and first <= order
+    fewer = smaller or INTERCEPT
+    more = larger or INTERCEPT
+    of_items = {*more.item_columns}
+    spanned = not of_items or (bool(fewer.item_columns) and {*fewer.item_columns} <= of_items)
+    within = {*fewer.columns, *fewer.contest} <= {*more.columns, *more.contest}
+    return within and spanned

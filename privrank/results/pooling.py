@@ -584,7 +584,7 @@ def _moved_scores(facts: ScoreEquations, b: FloatArray, covariance: FloatArray) 
 
     def parts(own: FloatArray, moved: FloatArray) -> tuple[FloatArray, ...]:
         scores = own @ contrasts
-        along = facts.linear.predict(scores)
+        along = facts.linear.along(scores)
         edges = facts.linear.predict(b + np.pad(moved, more))
         expected = (along * facts.function.mean(edges)) @ facts.by_edge(facts.released)
         # the effect of errors in pair counts differs from the effect at the pooled worths

@@ -137,19 +137,14 @@ def factors_of(right: str) -> tuple[Factor, ...]:
     return tuple(factors.values())
 
 
-def columns_of(right: str, table: Any, without: str = "") -> ModelColumns:
+def columns_of(right: str, table: Any) -> ModelColumns:
     """Evaluate the right side of a formula on a table of public values.
 
-    A categorical column declares its levels by its type. The term of the factor named `without` is
-    omitted.
+    A categorical column declares its levels by its type.
     """
     from patsy import EvalEnvironment, ModelDesc, dmatrix
 
-    terms = [
-        term
-        for term in _described(f"~ {right}").rhs_termlist
-        if not without or [factor.code for factor in term.factors] != [without]
-    ]
+    terms = _described(f"~ {right}").rhs_termlist
     try:
         # an empty environment: names refer to the table and to patsy's own functions
         matrix = dmatrix(ModelDesc([], terms), table, EvalEnvironment([{}]))

@@ -19,7 +19,7 @@ from privrank.bradley_terry.fit import (
     fit_ridge,
 )
 from privrank.bradley_terry.inference import attainable
-from privrank.bradley_terry.predictor import LinearPredictor, item_contrasts
+from privrank.bradley_terry.linear import LinearPredictor, item_contrasts
 from privrank.distributions.links import PROBIT
 from privrank.release.survey import PairCounts
 

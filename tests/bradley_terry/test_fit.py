@@ -14,7 +14,7 @@ from scipy.special import expit
 
 import privrank as pr
 from privrank.bradley_terry.fit import EdgeLoss, ScoreFunction
-from privrank.bradley_terry.predictor import item_contrasts
+from privrank.bradley_terry.linear import item_contrasts
 from privrank.distributions.links import LOGIT
 from privrank.release.survey import PairCounts
 
