@@ -205,7 +205,8 @@ def covariates():
     fixed, fixed_people = surveys.described(), surveys.described(people=6)
     both, one = {"formula": f"{answers}gender + study"}, {"formula": f"{answers}gender * study"}
     gender = {"levels": {"gender": surveys.LEVELS["gender"]}}
-    first = {"formula": f"{answers}gender + first"}
+    first = PUBLIC | {"contest": "first"}
+    lengths = PUBLIC | {"contest": "age + first"}
     by_gender = {"formula": f"{answers}gender"}
     aged = {"formula": f"{answers}gender + age"}
     table = pd.DataFrame({"far": [1.0, 2.0, 4.0, 7.0], "cold": [1, 0, 0, 1]}, index=list(ITEMS))
@@ -222,8 +223,14 @@ def covariates():
         *fits("items' covariates", btl, groups, ROW | gender | items, [{}], **by_gender),
         *fits("groups of public rows", btl, fixed, row | PUBLIC, noisy, **both),
         *fits("groups of public people", btl, fixed_people, person | PUBLIC, noisy, **both),
-        *fits("named first", btl, fixed, ROW | gender | PUBLIC, [{}], **first),
-        *fits("named first by people", btl, fixed_people, PERSON | gender | PUBLIC, [{}], **first),
+        *fits("named first", btl, fixed, ROW | gender | first, [{}], **by_gender),
+        *fits(
+            "named first by people", btl, fixed_people, PERSON | gender | first, [{}], **by_gender
+        ),
+        *fits("contests", btl, fixed, ROW | lengths, [*noisy], formula=f"{answers}1"),
+        *fits(
+            "contests by people", btl, fixed_people, PERSON | lengths, [{}], formula=f"{answers}1"
+        ),
         *fits("ages", btl, fixed, ROW | gender | ages | PUBLIC, [{}], **aged),
         *fits("ages of people", btl, fixed_people, PERSON | gender | ages | PUBLIC, [{}], **aged),
         *tied_covariates(both, aged),

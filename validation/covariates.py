@@ -53,7 +53,7 @@ CELLS = [
     Cell(
         "factor and numeric covariate", "g + age", 1000, 2.0, options={"bounds": {"age": (18, 40)}}
     ),
-    Cell("order effect", "g + first", 600, 1.0),
+    Cell("order effect", "g", 600, 1.0, options={"contest": "first"}),
     Cell("item covariates", "g", 300, 1.0, options={"item_formula": "x + y", "item_data": TABLE}),
 ]
 
@@ -92,7 +92,7 @@ def respondents(rng: np.random.Generator, cell: Cell) -> tuple[pd.DataFrame, dic
             worth += np.outer(value, basis @ truth[name])
     first, second = PAIRS.T
     turned = rng.random((n, len(PAIRS))) < 0.5
-    advantage = 0.2 if "first" in cell.formula else 0.0
+    advantage = 0.2 if "contest" in cell.options else 0.0
     t = worth[:, first] - worth[:, second] + advantage * np.where(turned, -1.0, 1.0)
     won = rng.random(t.shape) < 1.0 / (1.0 + np.exp(-t))
     names = np.array(ITEMS)

@@ -49,7 +49,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from privrank.bradley_terry.linear import LinearPredictor
+from privrank.bradley_terry.linear import LinearPredictor, absolute
 from privrank.bradley_terry.predictor import Ridge, ridge_product
 from privrank.distributions.links import LOGIT, UNIT_ROUNDOFF, Antiderivatives, Link
 from privrank.privacy.sensitivity import LOGISTIC, LossBounds
@@ -391,7 +391,7 @@ class Objective:
         size = slopes + ridge_product(np.abs(self.ridge), np.abs(b))
         off = (terms + self.loss.accuracy + 3.0) * (size + np.abs(self.target))
         if linear.pairs is None:
-            behind = linear.absolute.predict(np.abs(b))
+            behind = absolute(linear).predict(np.abs(b))
             curvature = np.abs(self.loss.curvature(linear.predict(b)))
             off += linear.size * linear.sizes(curvature * behind)
         return float(UNIT_ROUNDOFF * np.linalg.norm(off))

@@ -73,13 +73,8 @@ class LinearPredictor:
     def sizes(self, edges: FloatArray) -> FloatArray:
         """Return |E|' edges."""
         if self.pairs is None:
-            return self.absolute.scores(edges)
+            return absolute(self).scores(edges)
         return self._summed(edges, self.pairs, 1.0)
-
-    @cached_property
-    def absolute(self) -> LinearPredictor:
-        """The linear predictor |E|, where E is stored."""
-        return LinearPredictor(abs(self.matrix))
 
     @cached_property
     def _runs(self) -> tuple[IntArray, IntArray]:
@@ -265,16 +260,6 @@ class ContestPredictor(LinearPredictor):
         )
 
     @cached_property
-    def absolute(self) -> LinearPredictor:
-        """The linear predictor with the absolute values of V and E."""
-        return replace(
-            self,
-            cells=self.cells.absolute,
-            contests=np.abs(self.contests),
-            instruments=np.abs(self.instruments),
-        )
-
-    @cached_property
     def symmetric(self) -> bool:
         """Whether the contest covariates are their own instruments."""
         return np.array_equal(self.instruments, self.contests)
@@ -293,6 +278,18 @@ class ContestPredictor(LinearPredictor):
     def solve(self, matrix: FloatArray, right: FloatArray) -> FloatArray:
         """Return x with matrix x = right; NaN if the matrix is singular."""
         return solve(matrix, right) if self.symmetric else self.inverse(matrix) @ right
+
+
+def absolute(linear: LinearPredictor) -> LinearPredictor:
+    """Return a linear predictor with the absolute values of stored matrices."""
+    if isinstance(linear, ContestPredictor):
+        return replace(
+            linear,
+            cells=absolute(linear.cells),
+            contests=np.abs(linear.contests),
+            instruments=np.abs(linear.instruments),
+        )
+    return LinearPredictor(abs(linear.matrix))
 
 
 def item_contrasts(pairs: PairCounts, items: int) -> LinearPredictor:

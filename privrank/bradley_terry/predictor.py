@@ -139,9 +139,9 @@ def check_identified(design: Design) -> None:
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
         raise ValueError(
-            f"the coefficients of '~ {covariates.formula}' cannot be estimated separately from the "
-            f"public comparisons. Leave out covariates that repeat each other and levels that no "
-            f"respondent has, and count numbers from about their middle."
+            f"the coefficients of '~ {covariates.described}' cannot be estimated separately from "
+            "the public comparisons. Leave out covariates that repeat each other and levels that "
+            "no respondent has, and count numbers from about their middle."
         )
 
 

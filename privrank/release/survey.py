@@ -161,6 +161,11 @@ class Covariates:
         return (*(name for name, _ in self.factors), *(name for name, _, _ in self.bounds))
 
     @property
+    def described(self) -> str:
+        """Right side of the formula, followed by the contest covariates."""
+        return ", contest: ".join(filter(None, (self.formula, " + ".join(self.contest))))
+
+    @property
     def patterns(self) -> int:
         """Number of patterns S."""
         return len(self.cell)

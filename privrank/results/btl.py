@@ -621,7 +621,7 @@ class BTLResult(CoefficientResult):
             title=guarantee.title(f"{model} {kind}", release),
             header=(
                 ("Model:", f"{model}{ties} ({self.link.name})"),
-                counted if facts is None else ("Formula:", f"~ {facts.formula}"),
+                counted if facts is None else ("Formula:", f"~ {facts.described}"),
                 *guarantee.comparison_header(release, self.design_effect, details),
                 ("Estimator:", "ridge, bias-corrected" if self.corrected else estimator),
                 *([("Ridge penalty:", size)] if details else []),

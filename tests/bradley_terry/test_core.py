@@ -108,9 +108,10 @@ def unbeaten(kind):
         frame["outcome"] = 1
         swapped = frame.assign(item1=frame["item2"], item2=frame["item1"])
         frame = pd.concat([frame, swapped])
+        facts["contest"] = "first"
     if kind == "group":
         facts["levels"] = {"group": ["x", "y"]}
-    formula = "item1 + item2 + outcome ~ " + kind
+    formula = "item1 + item2 + outcome ~ " + ("1" if kind == "first" else kind)
     return pr.PrivateBTL.from_formula(formula, frame, **facts).fit(np.inf)
 
 

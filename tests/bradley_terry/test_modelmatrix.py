@@ -6,7 +6,7 @@ import pytest
 from privrank.bradley_terry.modelmatrix import Schema, declare, rows_at
 
 LABELS = ("a", "b", "c")
-NOTHING = {"levels": None, "bounds": None, "item_formula": None, "item_data": None}
+NOTHING = dict.fromkeys(("levels", "bounds", "item_formula", "item_data", "contest"))
 
 
 def declared(right, schema, **given):
@@ -30,13 +30,19 @@ def test_levels_of_the_call_go_before_those_of_a_type():
     assert predictor.levels == {"sex": ("m", "f", "none")}
 
 
-def test_first_is_an_order_effect_unless_a_column_has_that_name():
-    assert declared("1 + first", Schema(set(), {}, set())).covariates.ordered
-    named = Schema({"first"}, {"first": ("x", "y")}, set())
-    assert not declared("first", named).covariates.ordered
-    for right in ("1 + C(first)", "1 + first:sex"):
-        with pytest.raises(ValueError, match="by itself"):
-            declared(right, Schema({"sex"}, {"sex": ("f", "m")}, set()))
+def test_contests_are_columns_and_the_order_of_naming():
+    schema = Schema({"length", "sex"}, {"sex": ("f", "m")}, {"length"})
+    predictor = declared("1", schema, contest="length + first")
+    assert predictor.covariates.contest == ("length", "first")
+    assert predictor.columns == predictor.of_contests == ("length",) and not predictor.of_units
+    for right in ("1 + first", "1 + C(first)", "1 + first:sex"):
+        with pytest.raises(ValueError, match="contest='first'"):
+            declared(right, schema)
+    for contest in ("", "depth", "length + length", "length * first", 3):
+        with pytest.raises(ValueError, match="joined by plus signs"):
+            declared("1", schema, contest=contest)
+    with pytest.raises(ValueError, match="items must not have names"):
+        declare("1", schema, ["length", "b"], **NOTHING | {"contest": "length"})
 
 
 @pytest.mark.parametrize("right", ["1 + age", "1 + city", "1 + C(age)"])

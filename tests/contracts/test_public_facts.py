@@ -185,8 +185,8 @@ FORMS = {
 }
 UNITS = {"respondents": {"respondent": "respondent", "max_rows": 3}, "rows": {"respondent": None}}
 PRIVATE = {"1": {}, "g": {"levels": {"g": ["x", "y"]}}}
-PUBLIC = {"1": {}, "age": {"bounds": {"age": (18, 65)}}, "first": {}}
-PUBLIC |= {"g + first": PRIVATE["g"]}
+PUBLIC = {"1": {}, "age": {"bounds": {"age": (18, 65)}}, "1, first": {"contest": "first"}}
+PUBLIC |= {"g, first + age": PRIVATE["g"] | {"contest": "first + age"}}
 DESIGNS = {"public": PUBLIC, "private": PRIVATE}
 CASES = [
     (name, unit, design)
@@ -240,7 +240,9 @@ def shown(name, answers, unit, design, right, **top):
         warnings.simplefilter("ignore", pr.PrivrankWarning)
         try:
             return (
-                model.from_formula(f"{own.left} ~ {right}", frame, **arguments).fit(1.0).to_json()
+                model.from_formula(f"{own.left} ~ {right.split(',')[0]}", frame, **arguments)
+                .fit(1.0)
+                .to_json()
             )
         except ValueError as error:
             return f"refused: {error}"
@@ -248,7 +250,7 @@ def shown(name, answers, unit, design, right, **top):
 
 def rights(name, design):
     """Right sides that a form has the columns for."""
-    return [right for right in DESIGNS[design] if FORMS[name].people or right in ("1", "first")]
+    return [right for right in DESIGNS[design] if FORMS[name].people or right in ("1", "1, first")]
 
 
 def wrong(name, unit, design):
@@ -297,7 +299,7 @@ def ties_dropped(patch):
 
 
 PLANTED = {
-    "the winner first": (winner_first, "winner-loser", "first"),
+    "the winner first": (winner_first, "winner-loser", "1, first"),
     "ties dropped": (ties_dropped, "winner-loser", "1"),
     "lists taken as public": (lambda patch: None, "orders of some, bottom", "1"),
     "mentions taken as public": (lambda patch: None, "rankings of some, unknown", "1"),

@@ -947,7 +947,11 @@ UNSTATED_CALLS = {
         "item1 + item2 + outcome ~ 1", frame, items=ITEMS
     ),
     "covariates": lambda frame: pr.PrivateBTL.from_formula(
-        "item1 + item2 + outcome ~ C(age) + first", frame, items=ITEMS, levels={"age": [1, 2]}
+        "item1 + item2 + outcome ~ C(age)",
+        frame,
+        items=ITEMS,
+        levels={"age": [1, 2]},
+        contest="first",
     ),
     "selection by formula": lambda frame: pr.PrivateTopK.from_formula(
         "item1 + item2 + outcome ~ 1", frame, 1, items=ITEMS

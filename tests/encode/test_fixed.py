@@ -93,22 +93,22 @@ def test_an_order_effect_needs_a_form_that_knows_the_order(form, way):
     frame, options = UNORDERED[form]
     data = ON_THE_WAY[way](made(form, frame, **options))
     counts = {"counts": "count"} if form in ("matrix", "counts") else {}
-    words = ["'first'", "'order_from'", "form='long' or 'wide'"]
-    check_refusal(lambda: of_formula(data, "first", **counts), ValueError, words)
+    words = ["contest", "'order_from'", "form='long' or 'wide'"]
+    check_refusal(lambda: of_formula(data, "1", contest="first", **counts), ValueError, words)
     of_formula(data, "1", **counts)
 
 
-@pytest.mark.parametrize("right", ["first", "g + first"])
+@pytest.mark.parametrize("right", ["1", "g"])
 @pytest.mark.parametrize("column", [{}, {"first": True}])
 def test_an_order_effect_of_winners_and_losers_is_refused(right, column):
     data = DECIDED.merge(PEOPLE).assign(**column)
-    arguments = {"items": ITEMS, "respondent": None, "design": "public"}
+    arguments = {"items": ITEMS, "respondent": None, "design": "public", "contest": "first"}
     if "g" in right:
         arguments["levels"] = {"g": ["x", "y"]}
     check_refusal(
         lambda: pr.PrivateBTL.from_formula(f"winner + loser ~ {right}", data, **arguments),
         ValueError,
-        ["item1, item2 and outcome", "order effect"],
+        ["item1, item2 and outcome", "contest covariates"],
     )
 
 
@@ -116,8 +116,8 @@ def test_values_that_are_not_public_are_refused_with_what_can_be_done():
     named = pd.DataFrame({"respondent": [0, 1], "item1": ["tea"] * 2, "item2": ["milk"] * 2})
     named = named.assign(outcome=1, age=[20.0, 30.0])
     person = {"items": ITEMS, "respondent": "respondent"}
-    words = ["'first' and numeric covariates need design='public'", "leave 'first' out and cut"]
-    for right, options in (("first", {}), ("age", {"bounds": {"age": (0, 99)}})):
+    words = ["contest= and numeric covariates need design='public'", "leave contest= out and cut"]
+    for right, options in (("1", {"contest": "first"}), ("age", {"bounds": {"age": (0, 99)}})):
         formula = f"item1 + item2 + outcome ~ {right}"
         check_refusal(
             lambda: pr.PrivateBTL.from_formula(formula, named, **person, **options),  # noqa: B023
@@ -132,8 +132,8 @@ def test_forms_that_know_the_order_take_its_effect():
         columns=["item1", "item2", "outcome"],
     )
     for frame in (named, pr.as_comparisons(named, "long", items=ITEMS)):
-        fit = of_formula(frame, "first").fit(1.0, rng=np.random.default_rng(1))
-        assert fit.release.design.covariates.ordered
+        fit = of_formula(frame, "1", contest="first").fit(1.0, rng=np.random.default_rng(1))
+        assert fit.release.design.covariates.contest == ("first",)
 
 
 @pytest.mark.parametrize("missing", ["bottom", "unknown"])
@@ -267,6 +267,6 @@ def test_the_summary_says_that_the_order_of_naming_is_public():
         columns=["item1", "item2", "outcome"],
     )
     rng = np.random.default_rng(1)
-    fit = of_formula(named, "first").fit(1.0, rng=rng)
-    assert CLAIMS["order public"] in " ".join(str(fit.summary()).split())
-    assert "order of the items" not in str(of_formula(named, "1").fit(1.0, rng=rng).summary())
+    fit = of_formula(named, "1", contest="first").fit(1.0, rng=rng)
+    assert CLAIMS["contests public"] in " ".join(str(fit.summary()).split())
+    assert "contest" not in str(of_formula(named, "1").fit(1.0, rng=rng).summary())

@@ -278,7 +278,7 @@ def test_rows_as_units_are_added_up_by_set():
 
 
 def predictor_of(frame, right="sex", **declared):
-    given = {"levels": None, "bounds": None, "item_formula": None, "item_data": None}
+    given = dict.fromkeys(("levels", "bounds", "item_formula", "item_data", "contest"))
     return declare(right, schema_of(frame, right, public=True), ITEMS, **{**given, **declared})
 
 
@@ -570,8 +570,8 @@ ENCODED_REFUSED = {
     ),
     "order effect": (
         EXPECTED,
-        {"predictor": predictor_of(EXPECTED, "first + sex", levels={"sex": ["f", "m"]})},
-        ["'first'"],
+        {"predictor": predictor_of(EXPECTED, "sex", levels={"sex": ["f", "m"]}, contest="first")},
+        ["contest="],
     ),
 }
 

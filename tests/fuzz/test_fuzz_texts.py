@@ -154,7 +154,7 @@ LONG, GROUPS, AGES = "item1 + item2 + outcome ~", {"g": ["u", "v"]}, {"age": (18
 FORMULAS = {
     f"{LONG} g": {"levels": GROUPS},
     f"{LONG} C(g) + age": {"levels": GROUPS, "bounds": AGES, "design": "public"},
-    f"{LONG} g * age + first": {"levels": GROUPS, "bounds": AGES, "design": "public"},
+    f"{LONG} g * age": {"levels": GROUPS, "bounds": AGES, "design": "public", "contest": "first"},
     "item1+item2+outcome ~ 1": {},
     "a + b + c ~ 1": None,
 }
@@ -190,7 +190,7 @@ ONCE = [
     ("item1 + = item2 + outcome ~ = C(g) + age", {}),
     (f"a {LONG} g", {"levels": GROUPS}),
     (f"{LONG} C(g, open('/dev/null'))", {"levels": GROUPS}),
-    (f"{LONG} g \n * age + first", {"levels": GROUPS, "bounds": AGES, "design": "public"}),
+    (f"{LONG} g \n * age", {"levels": GROUPS, "bounds": AGES, "design": "public"}),
 ]
 
 

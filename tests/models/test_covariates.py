@@ -20,7 +20,8 @@ from privrank.bradley_terry.equations import score_equations
 from privrank.bradley_terry.modelmatrix import rows_at
 from privrank.encode.comparisons import formula_columns
 from privrank.mechanisms.tallies import STATISTICS
-from privrank.release.names import GROUP_ANSWERS, NET, ORDER_EFFECT, PAIR_COUNTS
+from privrank.privacy.sensitivity import contest_noise
+from privrank.release.names import CONTEST, GROUP_ANSWERS, NET, PAIR_COUNTS
 from privrank.release.survey import FINENESS, Covariates
 
 ITEMS = ("a", "b", "c")
@@ -106,10 +107,16 @@ def test_answers_move_the_order_effect_by_the_sensitivity():
             respondent="p", outcome=answers, group="x"
         )
         surveys.append(
-            encode(pd.concat((pd.DataFrame(REST), frame)), "first", levels=None, design="public")
+            encode(
+                pd.concat((pd.DataFrame(REST), frame)),
+                "1",
+                levels=None,
+                design="public",
+                contest="first",
+            )
         )
-    moved = largest_move([STATISTICS[ORDER_EFFECT](survey) for survey in surveys])
-    assert moved == surveys[0].design.sensitivity.named_first_l1 == 6
+    moved = largest_move([STATISTICS[CONTEST](survey) for survey in surveys])
+    assert moved == contest_noise(surveys[0].design.sensitivity, 1, 1.0).sensitivity == 6 * 32
     # the net wins do not depend on who was named first
     assert largest_move([STATISTICS[NET](survey) for survey in surveys]) <= 12
 
@@ -226,7 +233,7 @@ def test_scaling_a_numeric_covariate_changes_nothing_but_its_unit():
 
 def test_standard_errors_cover_the_noise_that_is_drawn():
     # noise alone: one survey, many releases; the spread of the coefficients is their privacy error
-    model = university("gender + first")
+    model = university("gender", contest="first")
     exact = model.fit(np.inf, penalty=0).params
     fits = [model.fit(4.0, noise="laplace", rng=np.random.default_rng(k)) for k in range(150)]
     spread = np.sqrt(np.mean([(fit.params - exact) ** 2 for fit in fits], axis=0))
@@ -388,7 +395,7 @@ def test_result_comes_back_from_json_and_holds_no_data(formula, arguments):
 
 
 def test_covariates_come_back_from_their_record():
-    model = university("gender * age + first", bounds={"age": (18, 40)})
+    model = university("gender * age", contest="first", bounds={"age": (18, 40)})
     release = model.fit(2.0, rng=np.random.default_rng(1)).release
     back = pr.Release.from_json(release.to_json())
     again, facts = back.design.covariates, release.design.covariates
@@ -429,7 +436,7 @@ def test_any_frame_gives_the_same_release():
 
 
 def test_tables_and_predictions_agree():
-    fit = university("gender + first").fit(2.0, rng=np.random.default_rng(5))
+    fit = university("gender", contest="first").fit(2.0, rng=np.random.default_rng(5))
     asked = pd.DataFrame({"item1": ["London"], "item2": ["Paris"], "gender": ["male"]})
     worths = fit.worths({"gender": "male"}).set_index("item")["worth"]
     t = worths["London"] - worths["Paris"] + fit.params["first"]
@@ -447,7 +454,12 @@ def test_tables_and_predictions_agree():
     )
     assert joint.statistic == pytest.approx(tests.loc["gender", "statistic"])
     text = str(fit.summary(details=True))
-    for word in ("~ gender + first", "gender[T.male]:London", "order effect", "seeded (do not"):
+    for word in (
+        "~ gender, contest: first",
+        "gender[T.male]:London",
+        "sums of contest",
+        "seeded (do not",
+    ):
         assert word in text
     assert fit.summary().as_html() and fit.summary().as_latex()
     figure = fit.plot()
@@ -535,7 +547,7 @@ REFUSALS = {
         lambda: fit_of("age", bounds={"age": (20, 40)}),
         ["design='public'", "cut numbers"],
     ),
-    "private order": (lambda: fit_of("first"), ["design='public'"]),
+    "private order": (lambda: fit_of("1", contest="first"), ["design='public'"]),
     "learnt transform": (
         lambda: fit_of("center(age)", **NUMERIC),
         ["plain columns", "beforehand"],
@@ -555,9 +567,9 @@ REFUSALS = {
         lambda: fit_of("group", levels=["x", "y"]),
         ["levels must map names of columns"],
     ),
-    "order in an interaction": (
+    "order as a covariate of units": (
         lambda: fit_of("group * first", levels=LEVELS, design="public"),
-        ["first", "by itself"],
+        ["contest='first'"],
     ),
     "empty level": (
         lambda: fit_of("group", levels={"group": ["x", "y", "z"]}, design="public"),
@@ -686,7 +698,7 @@ def test_non_private_fit_is_that_of_r(name, formula):
 @pytest.mark.parametrize("formula", REFERENCE["university_order"])
 def test_order_effect_is_that_of_r(formula):
     wanted = REFERENCE["university_order"][formula]
-    model = of_survey("university", "~ first" if formula == "~1" else f"{formula} + first")
+    model = of_survey("university", formula, contest="first")
     for kind, effect in (("naive", "none"), ("cluster", "cluster")):
         fit = model.fit(np.inf, penalty=0, dependence=effect)
         assert fit.params["first"] == pytest.approx(wanted["delta"]["value"], abs=1e-6)
@@ -723,7 +735,7 @@ def test_item_covariates_are_those_of_r():
 
 @pytest.mark.parametrize("epsilon", [np.inf, 2.0])
 def test_methods_about_items_agree_at_every_profile(epsilon):
-    fit = university("gender + first").fit(epsilon, rng=np.random.default_rng(4))
+    fit = university("gender", contest="first").fit(epsilon, rng=np.random.default_rng(4))
     frame = fit.pairwise(at={"gender": "male"})
     worths = fit.worths({"gender": "male"}).set_index("item")
     away = worths["worth"].loc[frame["item1"]].to_numpy() - worths["worth"].loc[frame["item2"]]
@@ -779,12 +791,12 @@ def test_a_plain_fit_is_the_model_of_an_intercept_only(epsilon):
         columns=("Intercept",),
         terms=(("Intercept", 0, 1),),
         weights=np.ones((1, 1)),
-        ordered=False,
+        contest=(),
         item_columns=(),
         item_matrix=np.zeros((len(design.items), 0)),
         cell=np.zeros(1),
         position=np.zeros((1, 0)),
-        first=np.zeros(1),
+        contests=np.zeros((1, 0)),
         units=np.full(1, design.nobs),
     )
     survey = replace(design, covariates=intercept)

@@ -49,7 +49,7 @@ def decided():
 def test_an_order_effect_of_winners_and_losers_is_refused():
     # the item named first is the winner: public patterns would be the answers themselves
     with pytest.raises(ValueError, match="first"):
-        model("first", decided(), left="winner + loser", design="public")
+        model("1", decided(), left="winner + loser", design="public", contest="first")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_who_was_named_first_makes_the_design_effect_larger_but_not_much():
             p = 1 / (1 + np.exp(-(worth[a] - worth[b] + 0.3)))
             rows.append((person, a, b, 1.0 if rng.random() < p else -1.0))
     frame = pd.DataFrame(rows, columns="respondent item1 item2 outcome".split())
-    fit = model("first", frame, design="public").fit(np.inf, dependence="worst")
+    fit = model("1", frame, design="public", contest="first").fit(np.inf, dependence="worst")
     assert 1.0 <= fit.design_effect < 1.7
 
 

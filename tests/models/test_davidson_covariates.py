@@ -330,7 +330,12 @@ def test_a_release_with_other_weights_than_its_noise_is_none():
 @pytest.mark.parametrize(
     ("right", "left", "options", "message"),
     [
-        ("first", "item1 + item2 + outcome", {}, "Leave 'first' and item_formula= out"),
+        (
+            "1",
+            "item1 + item2 + outcome",
+            {"contest": "first"},
+            "Leave contest= and item_formula= out",
+        ),
         (
             "1",
             "item1 + item2 + outcome",
@@ -338,7 +343,7 @@ def test_a_release_with_other_weights_than_its_noise_is_none():
                 "item_formula": "city",
                 "item_data": pd.DataFrame({"city": [1.0, 0, 0, 1, 0, 0]}, index=CEMS.items),
             },
-            "Leave 'first' and item_formula= out",
+            "Leave contest= and item_formula= out",
         ),
         ("1", "item1 + item2", {}, "needs outcomes"),
     ],

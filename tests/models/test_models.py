@@ -132,7 +132,7 @@ def test_non_private_runs_are_maximum_likelihood(link, unit):
 FORMULAS = {
     "levels": ("group", {"levels": {"group": ["x", "y"]}}),
     "numbers": ("age", {"bounds": {"age": (20, 40)}}),
-    "order effect": ("first", {}),
+    "contest covariates": ("1", {"contest": "first"}),
     "item covariates": (
         "1",
         {"item_formula": "z", "item_data": pd.DataFrame({"z": [2.0, 1, 0, 0]}, index=list(ITEMS))},

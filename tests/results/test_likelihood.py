@@ -39,6 +39,9 @@ def model(frame, right="1", **arguments):
     if "age" in right:
         arguments["bounds"] = {"age": (20, 60)}
     arguments = {"items": ITEMS, "respondent": None, "design": "public"} | arguments
+    right, _, contest = right.partition(", ")
+    if contest:
+        arguments["contest"] = contest
     return pr.PrivateBTL.from_formula(f"item1 + item2 + outcome ~ {right}", frame, **arguments)
 
 
@@ -64,7 +67,7 @@ def reference(frame, right, link):
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
-@pytest.mark.parametrize("right", ["1", "group", "group + first", "group + age"])
+@pytest.mark.parametrize("right", ["1", "group", "group, first", "group + age"])
 def test_fits_maximise_the_likelihood(link, right):
     frame = survey()
     result, wanted = exact(frame, right, link=link), reference(frame, right, link)

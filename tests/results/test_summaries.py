@@ -177,7 +177,7 @@ def test_a_table_of_worths_says_what_its_p_values_test():
     said = " ".join(" ".join(FITS["worths"].summary().notes).split())
     assert said.count(f"{CLAIMS['worth tests']} Test that all worths are equal: ") == 1
     order = pr.PrivateBTL.from_formula(
-        "item1 + item2 + outcome ~ first", cems.comparisons, design="public", **people
+        "item1 + item2 + outcome ~ 1", cems.comparisons, contest="first", design="public", **people
     )
     said = " ".join(order.fit(1.0, rng=np.random.default_rng(1)).summary().notes)
     assert said.count(CLAIMS["coefficient tests"]) == 1
