@@ -355,6 +355,18 @@ TABLES = {
         "strata nets": "error of strata nets",
         "mean of worths": "error of the mean of worths",
     },
+    "contests": {
+        "coverage": "mean coverage",
+        "worst": "minimum coverage",
+        "error": "root mean square error",
+        "worst bias": "largest bias of a difference",
+        "true gamma": "true coefficient",
+        "mean gamma": "mean coefficient",
+        "covered gamma": "coverage of the coefficient",
+        "error of gamma": "its root mean square error",
+        "l2 noise": "error with l2 noise",
+        "by coordinate": "error with noise by coordinate",
+    },
     "set_orders": {
         "default": "error of the default",
         "pairs": "error of pairs",

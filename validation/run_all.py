@@ -18,6 +18,7 @@ STUDIES = (
     "first_choices",
     "set_orders",
     "design_weights",
+    "contests",
     "pooling",
     "pooling_random",
     "activity",
