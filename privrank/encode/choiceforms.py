@@ -62,14 +62,16 @@ _MESSAGES = {
     "places=[...] for orders, best first.",
     "form": "offered must be a list of columns, a column, or 'own' with places=. A plan of "
     "questionnaires needs version=, the column with the version of each row.",
-    "by row": "With task=, offered must be the column of items, for best= and worst=. With "
-    "version=, and without task=, it must be a plan.",
+    "by row": "task= must be left out with version=, and with places= unless offered= lists columns. "
+    "If rows are tasks of a version, merge the plan's items to them and list these columns.",
+    "repeated": "a respondent must have one row for each task, and at least one has two. Leave out "
+    "repeated rows, or correct the column that task= names.",
     "sep": "sep must be the text between the items of a set, where one column contains whole sets. "
     "Leave it out in all other forms.",
     "own": "offered='own' needs places=[...], the columns with the items in order. For best= and "
     "worst= name the columns of the offered items.",
     "absent": "frame has no column {!r}. Name the right column. {{task}} in the name of a column "
-    "stands for the tasks of a plan, if version= is given.",
+    "stands for the tasks of a plan with version=, and for numbers without.",
     "no task": "column {!r} must belong to a task of the plan, as its name says. Add the task to "
     "offered=, or leave out the column.",
     "both": "column {!r} must not contain both answers and public facts. Sets, tasks, versions and "
@@ -137,7 +139,9 @@ def as_choices(
         The sets, in one of five forms:
 
         - a list of columns: one row per task, and each column contains one item of the set. In
-          smaller sets the last columns are missing.
+          smaller sets the last columns are missing. With ``{task}`` in their names, such as
+          ``["task{task}_item1", "task{task}_item2"]``, there is one row per respondent, with
+          columns for every task.
         - a column, with `task`: one row per task and item of its set.
         - a column: one row per task, and a cell contains the list of items, as a list or as a text
           with separators (`sep`).
@@ -148,8 +152,8 @@ def as_choices(
         - ``"own"``, with `places`: the items that `places` name are the set, for example those that
           a member of a jury was assigned.
     best, worst : str, optional
-        Columns with the best and the worst item. With `version` one column per task:
-        ``best="best_{task}"``.
+        Columns with the best and the worst item. In forms with one row per respondent there is a
+        column for each task: ``best="best_{task}"``.
     places : sequence of str, optional
         Columns with the items in order, best first, instead of `best` and `worst`. Each item of the
         set occurs once. Not with `task`.
@@ -157,10 +161,12 @@ def as_choices(
         The items, in the order of the report, or a mapping of the codes in the frame (and plan) to
         items. By default they are the categories of categorical columns of `offered`.
     respondent : str, optional
-        Column, or level of a pandas index, that identifies the respondent. With `version` rows are
-        numbered 0, 1, ... if it is left out. In all other forms tasks then have no respondents.
+        Column, or level of a pandas index, that identifies the respondent. In forms with one row
+        per respondent rows are numbered 0, 1, ... if it is left out. In all other forms tasks then
+        have no respondents.
     task : str, optional
-        Column that identifies the task of a row, within its respondent.
+        Column that identifies the task of a row, within its respondent. With one row per task it
+        serves as a check that no task occurs twice.
     version : str, optional
         Column with the respondent's version of the questionnaire. Cells of tasks that this
         version does not have are ignored.
@@ -261,6 +267,9 @@ def as_choices(
     check_choice("unanswered", unanswered, Unanswered)
     roles = _answer_roles(best, worst, places)
     sets = _set_columns(offered, roles, task, version, sep)
+    if version is None and any(_TASK in name for name in sets):
+        frame = _stacked(frame, [*sets, *roles.values()], respondent)
+        respondent = respondent or "respondent"
     own = isinstance(offered, str) and offered == "own" and places is not None
     columns = OpenedFrame(frame, items, respondent=respondent, task=task)
     plan = None if version is None else _read_plan(offered)
@@ -272,9 +281,11 @@ def as_choices(
     if version is not None and respondent is None:
         respondent = "respondent"
         table.insert(0, respondent, np.arange(len(table)))
-    if task is not None:
+    if task is not None and isinstance(offered, str):
         table, shown, chosen = _read_rows(table, columns, sets[0], cells, roles, codes)
     else:
+        repeated = task is not None and table.duplicated([*columns.owners.values()]).any()
+        refuse(_MESSAGES, {"repeated": repeated})
         shown = _read_sets(table[sets] if plan is None else shows, cells, sep)
         if plan is not None:
             table, shown = _by_task(table, sets[0], plan, shown, roles, answers)
@@ -286,6 +297,37 @@ def as_choices(
     others = [name for name in table if name not in named and not is_reserved(name)]
     number = OPTIONAL if unanswered == "private" else OFFERED
     return _choices_frame(table.loc[rows, others], number, shown[rows], chosen[rows], labels)
+
+
+def _stacked(frame: object, columns: Sequence[str], respondent: str | None) -> pd.DataFrame:
+    """Return one row per respondent and task of a frame with columns for every task.
+
+    `columns` are the names of the columns of sets and answers, in which ``{task}`` stands for the
+    task. They are the names in the result as well.
+    """
+    view = frames.open_frame(frames.with_respondent_column(frame, respondent), "frame")
+    names = frames.column_names(view)
+    pattern = re.escape(columns[0]).replace(re.escape(_TASK), r"(\d+)")
+    found = [re.fullmatch(pattern, str(name)) for name in names]
+    tasks = [task[1] for task in found if task]
+    by_task = [{name.replace(_TASK, task): name for name in columns} for task in tasks]
+    used = {name for renamed in by_task for name in renamed}
+    absent = columns[0] if not tasks else first_absent(used, names)
+    refuse(
+        _MESSAGES,
+        {
+            "absent": absent is not None,
+            "twice": not all(_TASK in name for name in columns),
+            "respondent": respondent is None and "respondent" in names,
+        },
+        absent,
+    )
+    table = frames.collect(view, names).reset_index(drop=True)
+    if respondent is None:
+        table.insert(0, "respondent", np.arange(len(table)))
+    others = [name for name in table if name not in used]
+    parts = [table[[*others, *renamed]].rename(columns=renamed) for renamed in by_task]
+    return pd.concat(parts).sort_index(kind="stable", ignore_index=True)
 
 
 def _answer_roles(best: object, worst: object, places: object) -> dict[str, Any]:
@@ -307,7 +349,7 @@ def _set_columns(
         {
             "form": not sets,
             "by row": task is not None
-            and (not isinstance(offered, str) or version is not None or f"{PLACE} 1" in roles),
+            and (version is not None or (isinstance(offered, str) and f"{PLACE} 1" in roles)),
             "sep": sep is not None
             and (not isinstance(sep, str) or not sep or task is not None or len(sets) > 1),
         },

@@ -517,8 +517,9 @@ def item_codes(names: pd.Series[Any], labels: Names) -> IntArray:
     if (places[key.codes >= 0] < 0).any():
         raise ValueError(
             f"column {names.name!r} contains a name that is not listed in items, or an entry with "
-            f"several names. Compare the distinct values of the column with items, and add or "
-            f"correct names. Split entries with several names."
+            f"several names. Compare its distinct values and their type with items, make missing "
+            f"answers missing values, and give codes as items={{code: item}}. Split entries with "
+            f"several names."
         )
     return places
 

@@ -95,6 +95,22 @@ VERSIONS = {
     version: [shown_of(task) for task in own.to_dict("records")]
     for version, own in PLAN.groupby("version")
 }
+STACKED = [f"show{{task}}_{k}" for k in range(1, 5)]
+
+
+def whole_of(tasks):
+    """One row per respondent, with the sets and the answers of all tasks."""
+    columns = {f"show{k}": f"show{{task}}_{k}" for k in range(1, 5)}
+    columns |= {"most": "most_{task}", "least": "least_{task}"}
+    own = tasks.rename(columns=columns).pivot(
+        index=["id", "sex"], columns="task", values=list(columns.values())
+    )
+    own.columns = [name.replace("{task}", str(task)) for name, task in own.columns]
+    order = list(dict.fromkeys(tasks["id"]))
+    return own.reset_index().set_index("id").loc[order].reset_index()
+
+
+WHOLE = whole_of(TASKS)
 BY_VERSION = {"version": "v", "best": "best_{task}", "worst": "worst_{task}"}
 BOTH = {"best": 1, "worst": -1}
 FORMS = {
@@ -111,6 +127,15 @@ FORMS = {
         LONG.assign(most=LONG["choice"] == 1, least=LONG["choice"] == -1).drop(columns="choice"),
         {"offered": "item", "task": "task"},
     ),
+    "columns, numbered tasks": (
+        TASKS,
+        {"task": "task", "offered": SHOWS, "best": "most", "worst": "least"},
+    ),
+    "wide": (WHOLE, {"offered": STACKED, "best": "most_{task}", "worst": "least_{task}"}),
+    "wide, polars": (
+        pl.from_pandas(WHOLE),
+        {"offered": STACKED, "best": "most_{task}", "worst": "least_{task}"},
+    ),
     "plan": (WIDE, {"offered": PLAN, **BY_VERSION}),
     "plan, polars": (pl.from_pandas(WIDE), {"offered": pl.from_pandas(PLAN), **BY_VERSION}),
     "plan, mapping": (WIDE, {"offered": VERSIONS, **BY_VERSION}),
@@ -124,7 +149,7 @@ FORMS = {
 
 def convert(frame=TASKS, **options):
     given = {**COLUMNS, **options}
-    if given.get("task"):
+    if given.get("task") and given["offered"] is not SHOWS:
         given = {
             name: value for name, value in given.items() if (name, value) != ("worst", "least")
         }
@@ -388,6 +413,12 @@ def test_rows_of_a_plan_are_respondents():
     assert facts(encode(found, respondent="respondent")) == facts(encode(EXPECTED))
 
 
+def test_rows_with_the_sets_of_all_tasks_are_respondents():
+    found = convert(WHOLE.drop(columns="id"), **FORMS["wide"][1], respondent=None)
+    assert found["respondent"].tolist() == np.repeat(range(12), 3).tolist()
+    assert facts(encode(found, respondent="respondent")) == facts(encode(EXPECTED))
+
+
 def test_a_frame_may_have_a_further_column_of_respondents():
     found = convert(WIDE.assign(respondent=1), **FORMS["plan"][1])
     assert facts(encode(found)) == facts(encode(EXPECTED))
@@ -406,6 +437,7 @@ SECRET = f"{CANARY} secret"
 OUTSIDE = next(item for item in ITEMS if item not in shown_of(TASKS.iloc[0]))
 LONG_FORM = FORMS["long"][1]
 PLAN_FORM = FORMS["plan"][1]
+WIDE_FORM = FORMS["wide"][1]
 TWO = TASKS.assign(show3=None, show4=None, most=TASKS["show1"], least=TASKS["show2"])
 REFUSED = {
     "answer as offered": (TASKS, {"offered": [*SHOWS, "most"]}, ["'most'", "public"]),
@@ -477,7 +509,25 @@ REFUSED = {
         {**PLAN_FORM, "respondent": None},
         ["respondent='respondent'"],
     ),
-    "task and version": (WIDE, {**PLAN_FORM, "task": "v"}, ["With task=", "With version="]),
+    "task and version": (
+        WIDE,
+        {**PLAN_FORM, "task": "v"},
+        ["task= must be left out with version="],
+    ),
+    "a task twice": (
+        pd.concat([TASKS, TASKS.iloc[[0]]]),
+        FORMS["columns, numbered tasks"][1],
+        ["one row for each task"],
+    ),
+    "tasks without numbers": (WHOLE, {**WIDE_FORM, "offered": ["show{task}"]}, ["no column"]),
+    "one answer of all tasks": (WHOLE, {**WIDE_FORM, "best": "most_1"}, ["for every task"]),
+    "wide, set that is absent": (WHOLE.drop(columns="show2_3"), WIDE_FORM, ["'show2_3'"]),
+    "wide, answer without a set": (WHOLE.assign(most_9="Price"), WIDE_FORM, ["'most_9'"]),
+    "wide, further respondents": (
+        WHOLE.rename(columns={"id": "respondent"}),
+        {**WIDE_FORM, "respondent": None},
+        ["respondent='respondent'"],
+    ),
     "two best": (LONG.assign(choice=1), LONG_FORM, ["'choice'", "several"]),
     "no task": (LONG.drop(columns="task").assign(task=1), LONG_FORM, ["task= and respondent="]),
     "missing task": (changed(0, "task", None, LONG), LONG_FORM, ["'task'", "missing"]),
@@ -510,7 +560,7 @@ ORDERS_REFUSED = {
     "outside": (changed(0, "2nd", "Weight", ORDERS), {}, ["place 2 must be an item"]),
     "incomplete": (changed(0, "3rd", None, ORDERS), {}, ["lacks one"]),
     "too long": (changed(1, "3rd", "Brand", ORDERS), {}, ["place 3 must be an item"]),
-    "by row": (ORDERS, {"offered": "a", "task": "b"}, ["With task="]),
+    "by row": (ORDERS, {"offered": "a", "task": "b"}, ["task=", "places="]),
     "too few places": (ORDERS, {"places": PLACES[:2]}, ["all items of each set"]),
     "a gap": (
         changed(1, "2nd", None, changed(1, "3rd", "Colour", ORDERS)),
