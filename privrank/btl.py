@@ -256,10 +256,7 @@ class PrivateBTL:
             ``"item1 + item2 + outcome ~ 1"``, or ``"winner + loser ~ 1"`` for decided comparisons.
             Do not drop ties to obtain decided comparisons: under a public design the remaining
             rows would depend on the answers. Covariates of the units replace the 1:
-            ``~ gender + study``; each column of the model matrix changes every worth. ``first`` is
-            the advantage of the item that a row names first. This order is public and must be
-            fixed before the answer is known. Data without such an order, winners and losers
-            included, are refused (:func:`privrank.as_comparisons` lists these forms). Choices from
+            ``~ gender + study``; each column of the model matrix changes every worth. Choices from
             offered sets have their answers on the left: ``"best + worst ~ gender"``, ``"best ~
             1"`` or ``"order ~ 1"``.
         data : data frame
@@ -276,6 +273,13 @@ class PrivateBTL:
             item_formula, item_data : str, pandas frame
                 Item covariates: worths are linear combinations of the columns of
                 ``"prestige + city"``, read from a frame whose index names the items.
+            contest : str
+                Covariates of single comparisons, such as ``"length + first"``: numeric columns
+                with the sign for item1, which changes if the items are exchanged (the length of
+                the first text minus that of the second). ``first`` is the advantage of the item
+                that a row names first. They need ``design="public"`` and must be fixed before the
+                answer is known. Data that do not record the order of the items, winners and losers
+                included, are refused (:func:`privrank.as_comparisons` lists these forms).
 
         Returns
         -------
@@ -285,7 +289,9 @@ class PrivateBTL:
         -----
         **Privacy.** Covariates divide the units into groups by their declared levels, and net wins
         are released by group and item. A unit is in one group, so several groups need no more noise
-        than a single group (:attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`). A numeric
+        than a single group (:attr:`privrank.privacy.sensitivity.UnitSensitivity.net_l1`). For
+        contest covariates sums of answers times bounded public instruments are released with noise
+        of their own (:func:`privrank.privacy.sensitivity.contest_noise`). A numeric
         covariate, scaled to [-1, 1] by its bounds, adds one weighted sum of net wins, and the noise
         grows with the number of such sums. Under a public design the covariates of each unit are
         public. Under a private design the sizes of the groups are released with noise, and so are
@@ -367,10 +373,10 @@ class PrivateBTL:
             fit ``"cluster"``, the cluster-robust covariance. ``"none"`` treats all answers as
             independent; intervals then undercover if respondents differ.
         shares : mapping of str to float, optional
-            Shares of epsilon by part of the release. ``"output"`` (default 0.01) and
-            ``"order_effect"`` (default 0.15). ``"dependence"`` (default 0.05 to 0.3). ``"ties"``
-            (default 0.15; none if the noise of the net wins protects the number of ties as well).
-            ``"pair_counts"`` and ``"group_answers"`` (by default the shares with the least error
+            Shares of epsilon by part of the release. ``"output"`` (default 0.01).
+            ``"dependence"`` (default 0.05 to 0.3). ``"ties"`` (default 0.15; none if the noise of
+            the net wins protects the number of ties as well). ``"contest"``, ``"pair_counts"`` and
+            ``"group_answers"`` (by default the shares with the least error
             predicted from public numbers). ``"opponents"`` (default 0.05), with proportional pair
             counts: a number that shows how often items met items of their own half of the ranking;
             0 omits it.

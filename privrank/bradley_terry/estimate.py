@@ -7,6 +7,7 @@ noise, depends on public numbers only. Planning uses the same shrinkage.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -193,6 +194,19 @@ def estimate(
             coefficients = linear.centred(again.point)
             converged = converged and again.converged
     return WorthEstimate(first, coefficients, ridge, corrected, converged, infinite)
+
+
+def without_contests(equations: ScoreEquations, fitted: WorthEstimate) -> FloatArray:
+    """Return the coefficients of the model without contest covariates, from the same net wins."""
+    linear = cast(ContestPredictor, equations.linear)
+    k = linear.cells.size
+    loss = EdgeLoss.matching(equations.function, np.bincount(linear.place, equations.pairs.count))
+    ridge = fitted.ridge[:k, :k] if isinstance(fitted.ridge, np.ndarray) else fitted.ridge
+    target = equations.score[:k]
+    first = fit_ridge(target, linear.cells, ridge, loss).point
+    if not fitted.corrected:
+        return first
+    return fit_ridge(target + ridge_product(ridge, first), linear.cells, ridge, loss).point
 
 
 def objective(equations: ScoreEquations) -> tuple[FloatArray, EdgeLoss]:

@@ -171,7 +171,7 @@ class LinearPredictor:
 
     @property
     def symmetric(self) -> bool:
-        """Whether scores and predictors have the same matrix, so that a fit minimises a loss."""
+        """Whether scores and predictors have the same matrix. A fit then minimises a loss."""
         return True
 
     def solve(self, matrix: FloatArray, right: FloatArray) -> FloatArray:

@@ -204,7 +204,7 @@ class Covariates:
 
         All answers of a unit are of one kind.
         """
-        values = np.column_stack((self.cell, self.position))
+        values = np.column_stack((self.cell, self.position)) if self.bounds else self.cell
         return np.unique(values, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
 
     @property

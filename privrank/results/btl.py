@@ -14,10 +14,12 @@ from scipy.special import softmax
 
 from privrank.bradley_terry import contrasts, scoretests
 from privrank.bradley_terry.equations import pair_noise
+from privrank.bradley_terry.estimate import without_contests
 from privrank.bradley_terry.fit import answer_probabilities
 from privrank.bradley_terry.modelmatrix import FIRST
 from privrank.bradley_terry.paircounts import released_tasks
 from privrank.bradley_terry.predictor import (
+    display,
     groups_at,
     pair_predictors,
     worth_map,
@@ -577,6 +579,26 @@ class BTLResult(CoefficientResult):
         )
         return self._cautioned(pd.concat(ranked))
 
+    @property
+    def without_contests(self) -> pd.Series[Any]:
+        """Coefficients of the model without contest covariates, from the same released net wins.
+
+        Worths at equal contest covariates compare items under the same conditions; these compare
+        the items as they are. Empty if the model has no contest covariates.
+
+        Examples
+        --------
+        >>> result.without_contests.empty
+        True
+        """
+        facts = self.release.design.covariates or INTERCEPT
+        terms = self.params.index[: len(self.params) - len(facts.contest)]
+        if not facts.contest:
+            return pd.Series(dtype=np.float64, name="without")
+        found = without_contests(self._inference().equations, self.estimate)
+        shown = display(self.release.design)[: len(terms), : len(found)]
+        return pd.Series(shown @ found, index=terms, name="without")
+
     def _table(self, details: bool) -> tables.Table:
         release = self.release
         design = release.design
@@ -591,6 +613,8 @@ class BTLResult(CoefficientResult):
                 f" of {sizes[item]}" if sizes[item] < len(frame) else "" for item in frame.index
             ]
             shown = shown.assign(ranks=tables.rank_ranges(frame) + among)
+        elif facts.contest:
+            shown = shown.assign(without=self.without_contests)
         if design.davidson:
             tie = self.tie_parameter.rename({"estimate": estimate}).to_frame(TIE_ROW)
             shown = pd.concat([shown, tie.T.assign(ranks="")])[list(shown)]
@@ -617,6 +641,7 @@ class BTLResult(CoefficientResult):
                 estimate,
                 self.alpha,
                 sampling=tables.Column(guarantee.sampling_head([release])),
+                without=tables.Column("without"),
             ),
             title=guarantee.title(f"{model} {kind}", release),
             header=(
@@ -725,6 +750,7 @@ def _estimate_notes(result: BTLResult, frame: pd.DataFrame) -> list[str]:
         notes = [
             *(guarantee.interval_notes("coefficients", release, level) if any_shown else []),
             *said("centred" if facts.item_columns else "sum to zero"),
+            *said("contests", facts.contest, names=" and ".join(facts.contest)),
             *said(
                 "zero of covariates",
                 names and "Intercept" in facts.columns,

@@ -151,6 +151,9 @@ CLAIMS = {
     "public groups": "Protected: the {kind}. Public: group membership.",
     "protected both": "Protected: both {kind} of a respondent.",
     "covariates public": "Also public: the covariate values.",
+    "contests": "Coefficients of items are for equal {names}, and those of {names} refer to the "
+    "item in the first column of a comparison. The column 'without' has the coefficients of items "
+    "in the model without {names}, from the same release.",
     "contests public": "Also public: the contest covariates of each comparison, which must not "
     "depend on the answer.",
     "level": "Epsilon applies to one {row}; a respondent with r {row}s has epsilon = r x "
