@@ -63,7 +63,7 @@ OUTSIDE |= {"data": "data/README.md", "security": "SECURITY.md", "conduct": "COD
 BELOW = {
     "tutorials/index": [r"tutorials/.+", "gallery"],
     "guides": ["data-in", "planning", "budget", "designs", "reports", "after-the-release"]
-    + ["assigned-sets", "pooling", "weights", "scale", "coming-from"],
+    + ["assigned-sets", "contests", "pooling", "weights", "scale", "coming-from"],
     "methods": ["models", "standard-errors", "rank-aggregation", "tests", "local", "assumptions"],
     "papers/index": [r"papers/.+"],
     "validation/README": [r"validation/.+"],

@@ -62,8 +62,9 @@ _MESSAGES = {
     "places=[...] for orders, best first.",
     "form": "offered must be a list of columns, a column, or 'own' with places=. A plan of "
     "questionnaires needs version=, the column with the version of each row.",
-    "by row": "task= must be left out with version=, and with places= unless offered= lists columns. "
-    "If rows are tasks of a version, merge the plan's items to them and list these columns.",
+    "by row": "task= must be left out with version=, and with places= unless offered= lists "
+    "columns. If rows are tasks of a version, merge the plan's items to them and list these "
+    "columns.",
     "repeated": "a respondent must have one row for each task, and at least one has two. Leave out "
     "repeated rows, or correct the column that task= names.",
     "sep": "sep must be the text between the items of a set, where one column contains whole sets. "

@@ -15,6 +15,7 @@ ASSUMPTIONS = {
     "answer)",
     "tasks": "a task is answered with the same probability whatever its set",
     "weights": "the weights were fixed before any answer",
+    "contests": "the contest covariates were fixed before any answer, and act linearly",
     "reporting": "whether a local report arrives does not depend on its content",
     "assigned": "pairs were assigned, not chosen by respondents",
     "model": "preference probabilities follow the {model} model",

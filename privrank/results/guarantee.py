@@ -17,7 +17,7 @@ from privrank.privacy.knorm import PermutohedronNoise, ZeroSumLaplace
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
 from privrank.release.release import Release, ReleasedPart, distribution_name
-from privrank.release.survey import MAIN, PARTS, Design, Sample
+from privrank.release.survey import INTERCEPT, MAIN, PARTS, Design, Sample
 from privrank.results.claims import ERRORS, said, warned
 from privrank.results.tables import statistic_words
 
@@ -505,8 +505,11 @@ def assumptions(release: Release, *more: str) -> list[str]:
     if release.local:
         single = isinstance(release.survey, Design) or release.mechanism == "comparisons"
         return ["devices", "reporting", *(["assigned"] if single else []), *more]
-    if isinstance(release.survey, Design) and release.survey.silent:
-        more = ("tasks", *more)
-    if isinstance(release.survey, Design) and release.survey.weights is not None:
-        more = ("weights", *more)
+    if isinstance(release.survey, Design):
+        made = {
+            "tasks": release.survey.silent,
+            "weights": release.survey.weights is not None,
+            "contests": bool((release.survey.covariates or INTERCEPT).contest),
+        }
+        more = (*(key for key, holds in made.items() if holds), *more)
     return ["rows" if release.survey.unit == "row" else "respondents", "answering", *more]

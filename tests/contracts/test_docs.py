@@ -30,6 +30,7 @@ GUIDES = [
     "docs/cite.md",
     "docs/local.md",
     "docs/weights.md",
+    "docs/contests.md",
     "docs/assigned-sets.md",
 ]
 GUIDES += ["docs/licences.md"]

@@ -129,7 +129,8 @@ def test_code_of_the_first_pages_runs(capsys, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), [("after-the-release", 2), ("weights", 2), ("assigned-sets", 5)]
+    ("name", "number"),
+    [("after-the-release", 2), ("weights", 2), ("contests", 2), ("assigned-sets", 5)],
 )
 def test_a_page_shows_what_its_code_prints(name, number, capsys):
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")

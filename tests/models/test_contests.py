@@ -296,7 +296,7 @@ def test_predictions_need_the_covariates():
 def test_the_summary_shows_both_worths():
     result = model(survey()).fit(1.0, rng=np.random.default_rng(1))
     text = re.sub(r"\s+", " ", str(result.summary(details=True)))
-    for words in ("~ 1, contest: z", "without", "sums of contest covariates", "at equal z"):
+    for words in ("~ 1, contest: z", "without", "sums of contest covariates", "for equal z"):
         assert words in text
     assert list(result.without_contests.index) == list(ITEMS)
 

@@ -58,6 +58,10 @@ def fits():
     yield "answered tasks", answered, USUAL | {"model", "tasks"}
     weighted = pr.PrivateBTL(votes.assign(w=1.0 + votes["who"] % 2), weights="w", **PEOPLE)
     yield "weights", weighted.fit(1.0, rng=rng), USUAL | {"model", "weights"}
+    named = pr.PrivateBTL.from_formula(
+        "item1 + item2 + outcome ~ 1", votes, contest="first", **PEOPLE
+    )
+    yield "contests", named.fit(1.0, rng=rng), USUAL | {"model", "contests"}
     prices = pd.DataFrame({"price": [1.0, 2.0, 3.0, 4.0]}, index=pd.Index(ITEMS, name="item"))
     formula = pr.PrivateBTL.from_formula(
         "item1 + item2 + outcome ~ 1", votes, item_formula="price", item_data=prices, **PEOPLE
