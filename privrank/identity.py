@@ -369,16 +369,18 @@ class IdentityTest:
         null = self._null
         if self._two is not None:
             known = ("auto", "tv") if sample.kind == "choices" else ("auto",)
-            if method not in known:
-                raise ValueError(
+            checks.refuse_if(
+                (
+                    method not in known,
                     f"method must be one of {', '.join(map(repr, known))} with null_nobs=, which "
-                    f"compares two samples of {sample.kind}, got {method!r}."
-                )
-            if (alternative, tolerance, draws) != ("two-sided", None, None):
-                raise ValueError(
+                    f"compares two samples of {sample.kind}, got {method!r}.",
+                ),
+                (
+                    (alternative, tolerance, draws) != ("two-sided", None, None),
                     "alternative, tolerance and draws are for a null that is known exactly. Omit "
-                    "them with null_nobs."
-                )
+                    "them with null_nobs.",
+                ),
+            )
             return self._two.fit(
                 epsilon,
                 delta,

@@ -148,25 +148,27 @@ def _check_kinds(results: Sequence[Any]) -> None:
             "results must be of one kind. Pool worths and consensus rankings separately."
         )
     surveys = [result.release.survey for result in results]
-    if _differ([isinstance(survey, Design) and survey.davidson for survey in surveys]):
-        raise ValueError(
-            "results must treat ties alike. Fit all of them with ties='davidson', or none."
-        )
-    if any(result.release.source == "none" for result in results):
-        raise ValueError(
-            "results must be private, but one has epsilon=inf. Fit it with a finite epsilon."
-        )
     # the released values and public facts identify a release, however it was analysed
     records = [result.release.to_record() for result in results]
-    if len({json.dumps([one["parts"], one["design"]]) for one in records}) < len(results):
-        raise ValueError(
+    checks.refuse_if(
+        (
+            _differ([isinstance(survey, Design) and survey.davidson for survey in surveys]),
+            "results must treat ties alike. Fit all of them with ties='davidson', or none.",
+        ),
+        (
+            any(result.release.source == "none" for result in results),
+            "results must be private, but one has epsilon=inf. Fit it with a finite epsilon.",
+        ),
+        (
+            len({json.dumps([one["parts"], one["design"]]) for one in records}) < len(results),
             "results must be of different releases, but one is given twice. Omit the duplicate, "
-            "because its noise would be counted as independent."
-        )
-    if _differ([result.items for result in results]):
-        raise ValueError(
-            "results must have the same items, in the same order. Fit all with the same items=."
-        )
+            "because its noise would be counted as independent.",
+        ),
+        (
+            _differ([result.items for result in results]),
+            "results must have the same items, in the same order. Fit all with the same items=.",
+        ),
+    )
 
 
 def _differ(values: Sequence[Any]) -> bool:
@@ -176,16 +178,27 @@ def _differ(values: Sequence[Any]) -> bool:
 
 def _check_worths(results: Sequence[Any], survey: Survey) -> None:
     """Refuse fits with other parameters, and pair counts too noisy for weights."""
-    if any(result.release.design.covariates is not None for result in results):
-        raise ValueError("results must have no covariates. Pool fits to each group instead.")
-    if _differ([result.release.link for result in results]):
-        raise ValueError("results must have one link. Read them with from_release(link=...).")
     offered = [result.release.design for result in results]
-    if _differ([{*map(len, d.offered.sets)} if d.scaled_by_sets else None for d in offered]):
-        raise ValueError(
+    checks.refuse_if(
+        (
+            any(design.covariates is not None for design in offered),
+            "results must have no covariates. Pool fits to each group instead.",
+        ),
+        (
+            _differ([result.release.link for result in results]),
+            "results must have one link. Read them with from_release(link=...).",
+        ),
+        (
+            _differ(
+                [
+                    {*map(len, design.offered.sets)} if design.scaled_by_sets else None
+                    for design in offered
+                ]
+            ),
             "results must have worths on one scale, and the scale of best-worst worths depends on "
-            "the size of the offered sets. Pool results with sets of the same sizes."
-        )
+            "the size of the offered sets. Pool results with sets of the same sizes.",
+        ),
+    )
     equations = [result._inference().equations for result in results]
     if survey == "same" and _differ([equation.function for equation in equations]):
         raise ValueError(
@@ -196,57 +209,67 @@ def _check_worths(results: Sequence[Any], survey: Survey) -> None:
         design = result.release.design
         noise = math.sqrt(facts.count_variance)
         expected = design.nominal_total / design.sensitivity.pairs
-        if survey == "different" and noise > expected:
-            raise ValueError(
+        checks.refuse_if(
+            (
+                survey == "different" and noise > expected,
                 f"results of different surveys must have pair counts at least as large as their "
                 f"noise, but one has {expected:.3g} comparisons per pair and noise of {noise:.3g}. "
-                f"Omit it, or fit it with a larger epsilon or a public design."
-            )
-        if facts.components.projection is not None:
-            raise ValueError(
+                f"Omit it, or fit it with a larger epsilon or a public design.",
+            ),
+            (
+                facts.components.projection is not None,
                 "results must identify all differences of worths, but the released comparisons of "
-                "one do not connect all items. Omit it, or fit it with a larger epsilon."
-            )
+                "one do not connect all items. Omit it, or fit it with a larger epsilon.",
+            ),
+        )
 
 
 def _check_votes(results: Sequence[Any]) -> None:
     """Refuse consensus rankings that are not comparable, or of local reports."""
-    if any(result.release.local for result in results):
-        raise ValueError(
+    checks.refuse_if(
+        (
+            any(result.release.local for result in results),
             "results must not be consensus rankings of local reports. Add the tallies of the "
-            "sites, tally1 + tally2, and compute the consensus from the sum."
-        )
-    if any(result.target == "sample" for result in results):
-        raise ValueError(
+            "sites, tally1 + tally2, and compute the consensus from the sum.",
+        ),
+        (
+            any(result.target == "sample" for result in results),
             "results must be about a population, but target='sample' is about the respondents of "
-            "each survey. Use target='population'."
-        )
-    if _differ(
-        [
-            {name for name in result.release.plan.settings if name.startswith(("ties", "missing"))}
-            for result in results
-        ]
-    ):
-        raise ValueError(
-            "results must treat ties and missing items alike. Fit all with one missing=."
-        )
+            "each survey. Use target='population'.",
+        ),
+        (
+            _differ(
+                [
+                    {
+                        name
+                        for name in result.release.plan.settings
+                        if name.startswith(("ties", "missing"))
+                    }
+                    for result in results
+                ]
+            ),
+            "results must treat ties and missing items alike. Fit all with one missing=.",
+        ),
+    )
 
 
 def _check_one_survey(releases: Sequence[Release]) -> None:
     """Refuse releases that cannot be from the same answers."""
-    if any(release.local for release in releases):
-        raise ValueError(
-            "results of the local model are from other answers in every release, so survey='same' "
-            "does not apply. Use survey='different' for different respondents."
-        )
     surveys = [release.survey for release in releases]
-    if any(isinstance(survey, Design) and survey.excess == "sample" for survey in surveys):
-        raise ValueError(
+    checks.refuse_if(
+        (
+            any(release.local for release in releases),
+            "results of the local model are from other answers in every release, so survey='same' "
+            "does not apply. Use survey='different' for different respondents.",
+        ),
+        (
+            any(isinstance(survey, Design) and survey.excess == "sample" for survey in surveys),
             "results of one survey must use the same rows, but with excess='sample' every fit "
-            "draws its own rows. Fit once, with the total epsilon."
-        )
-    if _differ([record_of(survey) for survey in surveys]):
-        raise ValueError(
+            "draws its own rows. Fit once, with the total epsilon.",
+        ),
+        (
+            _differ([record_of(survey) for survey in surveys]),
             "results of one survey must have the same public facts (number of units, design, "
-            "max_rows, ...). Use survey='different' if the respondents differ."
-        )
+            "max_rows, ...). Use survey='different' if the respondents differ.",
+        ),
+    )

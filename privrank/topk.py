@@ -354,16 +354,18 @@ def _check_declared(pair_counts: object, ties: object) -> None:
 def _check_read(release: Release, target: object) -> None:
     """Refuse a release from which no selection can be computed."""
     check_release(release)
-    if WORTHS in release.parts:
-        raise ValueError(
+    checks.refuse_if(
+        (
+            WORTHS in release.parts,
             "release must contain net wins or a win matrix, but objective perturbation releases "
-            "only worths. Fit with method='counts'."
-        )
-    if release.design.covariates is not None:
-        raise ValueError(
+            "only worths. Fit with method='counts'.",
+        ),
+        (
+            release.design.covariates is not None,
             "release must be from a model without covariates. Fit one with '~ 1' as the right-hand "
-            "side."
-        )
+            "side.",
+        ),
+    )
     check_orders(release.design, "PrivateTopK")
     checks.check_choice("target", target, Target)
     if uncounted(release) and target == "win rate":

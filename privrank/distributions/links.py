@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import erf, erfcx, expit, log_expit, log_ndtr, ndtr
 
 from privrank.util.arrays import FloatArray, immutable
-from privrank.util.checks import check_number, quoted
+from privrank.util.checks import check_number, quoted, refuse_if
 from privrank.util.solvers import bisect
 
 Function = Callable[[FloatArray], FloatArray]
@@ -438,9 +438,7 @@ def _check_conditions(link: Link, scale: float, edge: float) -> None:
             f"reaches {curvature.max():.6g}",
         ),
     ]
-    for holds, rule in conditions:
-        if not holds:
-            raise ValueError(f"link {link.name!r} {rule}.")
+    refuse_if(*((not holds, f"link {link.name!r} {rule}.") for holds, rule in conditions))
 
 
 LOGIT = Link("logit", expit, logit_density, logit_slope, 1.0, 0.25, _Logit())

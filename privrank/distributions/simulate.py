@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from privrank.distributions.links import Link, find
 from privrank.util.arrays import FloatArray, IntArray, batches, immutable
-from privrank.util.checks import as_numbers, check_count, check_names, check_number
+from privrank.util.checks import as_numbers, check_count, check_names, check_number, refuse_if
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
 
@@ -60,10 +60,16 @@ def _check_worths(worths: object) -> tuple[FloatArray, pd.Index]:
     values = as_numbers(worths)
     if values is None:
         raise TypeError(f"worths must be one number for each item, got {type(worths).__name__}.")
-    if len(values) < 2:
-        raise ValueError("worths must be one number for each of at least two items.")
-    if not np.isfinite(values).all():
-        raise ValueError("worths must be finite, and at least one is missing or infinite.")
+    refuse_if(
+        (
+            len(values) < 2,
+            "worths must be one number for each of at least two items.",
+        ),
+        (
+            not np.isfinite(values).all(),
+            "worths must be finite, and at least one is missing or infinite.",
+        ),
+    )
     items = worths.index if isinstance(worths, pd.Series) else pd.RangeIndex(len(values))
     check_names("worths.index", items)
     if not items.is_unique:

@@ -34,6 +34,7 @@ from privrank.util.checks import (
     check_name,
     check_rng,
     first_absent,
+    refuse_if,
 )
 
 Form = Literal["ranks", "rankings", "orders", "long"]
@@ -650,13 +651,17 @@ def read_preflib(path: str | Path) -> pd.DataFrame:
                 )
             counts.append(_number(count))
             orders.append(ranks)
-    if not 0 < sum(counts) <= MAX_VOTERS:
-        raise ValueError(f"{name} must hold at least one order and at most {MAX_VOTERS:,} orders.")
-    if sum(counts) != _number(facts.get("NUMBER VOTERS", str(sum(counts)))):
-        raise ValueError(
+    refuse_if(
+        (
+            not 0 < sum(counts) <= MAX_VOTERS,
+            f"{name} must hold at least one order and at most {MAX_VOTERS:,} orders.",
+        ),
+        (
+            sum(counts) != _number(facts.get("NUMBER VOTERS", str(sum(counts)))),
             f"{name} must hold as many orders as the number of voters in its header. The file may "
-            f"be truncated; download it again."
-        )
+            f"be truncated; download it again.",
+        ),
+    )
     ranks = np.repeat(np.array(orders), counts, axis=0)
     # only files of complete strict orders never contain NaN
     return pd.DataFrame(

@@ -182,20 +182,22 @@ def read_ranking(
             raise ValueError("ranking names an item twice. Name each item once.")
         levels[places[name]] = level
     if partial == "refuse":
-        if not levels.keys() >= needed:
-            raise ValueError(
+        checks.refuse_if(
+            (
+                not levels.keys() >= needed,
                 f"ranking leaves out items of the question, which has {len(needed)}. Rank all of "
-                f"them, or use a protocol with partial='complete'."
-            )
-        if not ties and len(set(levels.values())) < len(levels):
-            raise ValueError(
+                f"them, or use a protocol with partial='complete'.",
+            ),
+            (
+                not ties and len(set(levels.values())) < len(levels),
                 "ranking gives two items the same rank. Order them, or use a protocol with "
-                "partial='complete' or Comparisons with ties=True."
-            )
-        if not ties and len(levels) == len(items) and max(levels.values()) != len(items):
-            raise ValueError(
-                f"ranking has a gap. Give the {len(items)} items the ranks 1 to {len(items)}."
-            )
+                "partial='complete' or Comparisons with ties=True.",
+            ),
+            (
+                not ties and len(levels) == len(items) and max(levels.values()) != len(items),
+                f"ranking has a gap. Give the {len(items)} items the ranks 1 to {len(items)}.",
+            ),
+        )
     size = len(items)
     last = max(levels.values(), default=0) + 1
     # random numbers order equal levels, and items without a level, which come last

@@ -37,7 +37,7 @@ from privrank.release.names import GAIN, ORDER, REJECTED, STATISTIC
 from privrank.release.release import Release
 from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting
 from privrank.util.arrays import FloatArray, IntArray, immutable, readonly_copy
-from privrank.util.checks import LARGEST_COUNT, as_array, check_flag
+from privrank.util.checks import LARGEST_COUNT, as_array, check_flag, refuse_if
 
 Values = Mapping[str, tuple[IntArray, float]]
 """Released numbers by name: integers, and the size of their step."""
@@ -194,16 +194,18 @@ class Tally:
         """
         if not isinstance(other, Tally):
             return NotImplemented
-        if other.protocol.id != self.protocol.id:
-            raise ValueError(
+        refuse_if(
+            (
+                other.protocol.id != self.protocol.id,
                 "tallies must be of one protocol to be added, and these have different protocol "
-                "ids. Estimate from each tally separately."
-            )
-        if (self.identity is None) != (other.identity is None):
-            raise ValueError(
+                "ids. Estimate from each tally separately.",
+            ),
+            (
+                (self.identity is None) != (other.identity is None),
                 "tallies must both hold ids to be added, or neither, because common reports are "
-                "found by their ids. Leave the ids out of both with to_json(ids=False)."
-            )
+                "found by their ids. Leave the ids out of both with to_json(ids=False).",
+            ),
+        )
         rejected = {
             reason: self.rejected.get(reason, 0) + other.rejected.get(reason, 0)
             for reason in {**self.rejected, **other.rejected}
@@ -601,17 +603,19 @@ def check_tally(tally: object, least: int = 1) -> None:
             f"tally must be a protocol's tally of reports, got {type(tally).__name__}. Count "
             f"reports with protocol.tally(reports)."
         )
-    if isinstance(tally.protocol, AdaptiveKwikSort):
-        raise ValueError(
+    refuse_if(
+        (
+            isinstance(tally.protocol, AdaptiveKwikSort),
             "tally must have assignments that do not depend on answers, and the questions of an "
             "adaptive protocol depend on earlier answers. For such a protocol take the result() of "
-            "its Curator."
-        )
-    if tally.n < least:
-        raise ValueError(
+            "its Curator.",
+        ),
+        (
+            tally.n < least,
             f"tally must hold at least {least} accepted reports, got {tally.n}. Collect more "
-            f"reports. The attribute rejected gives the numbers of rejected reports by reason."
-        )
+            f"reports. The attribute rejected gives the numbers of rejected reports by reason.",
+        ),
+    )
 
 
 def public_order(items: int, rng: np.random.Generator | None = None) -> tuple[int, ...]:

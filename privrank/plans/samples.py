@@ -48,7 +48,7 @@ from privrank.release.names import (
 from privrank.release.release import Release
 from privrank.release.survey import QUIET, Design, PartPlan, Plan, Sample, Setting, kind_of
 from privrank.util.arrays import FloatArray, IntArray, immutable
-from privrank.util.checks import check_extra
+from privrank.util.checks import check_extra, refuse_if
 
 Effect = tuple[Statistic, float]
 
@@ -665,35 +665,41 @@ def _beside(
     comparison: Comparison, sample: Sample, epsilon: float, effect: object, details: object
 ) -> dict[str, float | None]:
     """Return what an effect and totals by group may spend; refuse them where there are none."""
-    if comparison.form == "table" and not (effect is None and details is None):
-        raise ValueError(
+    refuse_if(
+        (
+            comparison.form == "table" and not (effect is None and details is None),
             "effect_epsilon= and details_epsilon= are not needed here: the released table of "
-            "counts has the distance and all differences at no further cost. Leave both out."
-        )
-    if comparison.form == "versions" and not (effect is None and details is None):
-        raise ValueError(
+            "counts has the distance and all differences at no further cost. Leave both out.",
+        ),
+        (
+            comparison.form == "versions" and not (effect is None and details is None),
             "effect_epsilon= and details_epsilon= are not for choices from offered sets. Leave "
-            "both out, and use PrivateBTL.from_formula for differences of worths."
-        )
+            "both out, and use PrivateBTL.from_formula for differences of worths.",
+        ),
+    )
     apart = not (sample.private_labels or sample.paired)
     beside = {
         STATISTIC: check_extra("effect_epsilon", effect, epsilon),
         DETAILS: check_extra("details_epsilon", details, epsilon),
     }
     # one distance, of two groups whose noise is calibrated to their public sizes
-    if effect is not None and not (apart and len(sample.groups) == 2):
-        raise ValueError(
+    refuse_if(
+        (
+            effect is not None and not (apart and len(sample.groups) == 2),
             "effect_epsilon= is for the distance of two groups of different respondents, whose "
             "sizes are public: leave it out with paired=True and with labels='private', and use "
-            "details_epsilon= for more groups."
-        )
-    if effect is not None and comparison.effect is None:
-        raise ValueError("method='sigmoid' has no effect size: use method='chi-square' or 'tv'.")
-    if details is not None and not apart:
-        raise ValueError(
+            "details_epsilon= for more groups.",
+        ),
+        (
+            effect is not None and comparison.effect is None,
+            "method='sigmoid' has no effect size: use method='chi-square' or 'tv'.",
+        ),
+        (
+            details is not None and not apart,
             "details_epsilon= is for groups of different respondents whose sizes are public: leave "
-            "it out with labels='private' and with paired=True."
-        )
+            "it out with labels='private' and with paired=True.",
+        ),
+    )
     return beside
 
 

@@ -43,7 +43,7 @@ from privrank.privacy.offered import Answer, position_scores
 from privrank.release.release import Release
 from privrank.release.survey import Design, DesignKind, PairCounts, Plan, Ties, without_counts
 from privrank.util.arrays import FloatArray, IntArray
-from privrank.util.checks import as_numbers, check_count, check_items, is_number
+from privrank.util.checks import as_numbers, check_count, check_items, is_number, refuse_if
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,15 +87,17 @@ class ComparisonPower(Power):
                 f"{other[0]} is a setting of the central model. Omit it in the local model, where "
                 f"each respondent sends one report."
             )
-        if self._local and self.ties == "davidson":
-            raise ValueError(
+        refuse_if(
+            (
+                self._local and self.ties == "davidson",
                 "ties='davidson' is for the central model, because local reports are analysed as "
-                "half wins. Use ties=True in the local model."
-            )
-        if self.max_rows > 1 and (self._local or self.unit == "row"):
-            raise ValueError(
-                "max_rows must be 1 in the local model and with unit='row'. Omit max_rows."
-            )
+                "half wins. Use ties=True in the local model.",
+            ),
+            (
+                self.max_rows > 1 and (self._local or self.unit == "row"),
+                "max_rows must be 1 in the local model and with unit='row'. Omit max_rows.",
+            ),
+        )
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from privrank.published import agkm22
 from privrank.release.names import ORDER
 from privrank.release.release import Release
 from privrank.release.survey import Plan, Sample
-from privrank.util.checks import is_number, quoted
+from privrank.util.checks import is_number, quoted, refuse_if
 
 Method = Literal[
     "auto", "kemeny", "borda", "pairs-laplace", "kwiksort", "kwiksort-hay", "exponential"
@@ -108,16 +108,18 @@ class AggregationPower(Power):
         """Refuse an invalid plan."""
         super().__post_init__()
         item_names(self.items)
-        if self.loss == "width" and self.method in PUBLISHED:
-            raise ValueError(
+        refuse_if(
+            (
+                self.loss == "width" and self.method in PUBLISHED,
                 f"method={self.method!r} has no rank sets in private fits. Use loss='excess', or "
-                f"another method."
-            )
-        if self._local and (self.method, self.releases) != ("auto", "auto"):
-            raise ValueError(
+                f"another method.",
+            ),
+            (
+                self._local and (self.method, self.releases) != ("auto", "auto"),
                 "method and releases are for the central model. Omit them in the local model, "
-                "where the protocol determines the release."
-            )
+                "where the protocol determines the release.",
+            ),
+        )
 
     @property
     def outcome(self) -> str:  # type: ignore[override]

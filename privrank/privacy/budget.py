@@ -21,6 +21,7 @@ from privrank.util.checks import (
     check_epsilon,
     check_number,
     check_text,
+    refuse_if,
 )
 
 FORMAT = "privrank ledger 3"
@@ -523,18 +524,20 @@ class Ledger:
             raise self._damaged()
         account = Account(BudgetTerms(*surveys[0][1:]), tuple(Spending(*line) for line in lines))
         other = getattr(self, "_survey", account.survey) != account.survey
-        if other or account.spendings[: len(self._seen)] != self._seen:
-            raise ValueError(
-                f"the ledger {self._name!r} lacks lines that it had since it was opened, or is "
-                f"another ledger. Restore it as it was after the last fit."
-            )
         # a line is entered only if the total covers it; after a crash a line is in every later
         # reading or in none, so this holds in that case as well
-        if not account.covers():
-            raise ValueError(
+        refuse_if(
+            (
+                other or account.spendings[: len(self._seen)] != self._seen,
+                f"the ledger {self._name!r} lacks lines that it had since it was opened, or is "
+                f"another ledger. Restore it as it was after the last fit.",
+            ),
+            (
+                not account.covers(),
                 f"the ledger {self._name!r} holds more spendings than its total covers, so it was "
-                f"not written by fits alone. Restore it as it was after the last fit."
-            )
+                f"not written by fits alone. Restore it as it was after the last fit.",
+            ),
+        )
         self._seen = account.spendings
         return account
 

@@ -112,6 +112,13 @@ def as_array(values: object) -> NDArray[Any]:
         return np.empty(0, dtype=object)
 
 
+def refuse_if(*rules: tuple[object, str]) -> None:
+    """Raise a ValueError with the message of the first condition that is true."""
+    for broken, message in rules:
+        if broken:
+            raise ValueError(message)
+
+
 def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
     """Return an epsilon as a float in (0, inf]."""
     if not is_number(epsilon):
@@ -265,13 +272,18 @@ def check_items(items: object, name: str = "items") -> tuple[str, ...]:
     names = tuple(listed)
     if not all(isinstance(label, bool | np.bool_) for label in names):
         check_names(name, names)
-    if len(names) < 2:
-        raise ValueError(f"{name} must hold at least two names, got {len(names)}.")
-    if len({seen(label) for label in names}) != len(names):
-        raise ValueError(
+    refuse_if(
+        (
+            len(names) < 2,
+            f"{name} must hold at least two names, got {len(names)}.",
+        ),
+        (
+            len({seen(label) for label in names}) != len(names),
             f"{name} must be distinct when printed, but two names differ only in spaces or type "
-            f"(here {' and '.join(sorted({type(label).__name__ for label in names}))}). Rename one."
-        )
+            f"(here {' and '.join(sorted({type(label).__name__ for label in names}))}). Rename "
+            f"one.",
+        ),
+    )
     return names
 
 

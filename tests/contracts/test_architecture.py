@@ -79,7 +79,6 @@ LARGER = {
     "bradley_terry.fit.minimise": 42,
     "bradley_terry.scoretests._search": 36,
     "consensus.orders._by_programme": 43,
-    "encode.rankingforms.read_preflib": 33,
     "kernels.search.stationary_direction": 36,
     "plans.aggregation.plan_aggregation": 40,
 }
