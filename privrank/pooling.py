@@ -133,20 +133,23 @@ def pool(
 
 def _check_kinds(results: Sequence[Any]) -> None:
     """Refuse results that cannot be pooled, of different kinds, or given twice."""
-    if any(isinstance(result, TopKResult) for result in results):
-        raise TypeError(
+    checks.refuse_if(
+        (
+            any(isinstance(result, TopKResult) for result in results),
             "results must not be of PrivateTopK, because win rates depend on the opponents of each "
-            "item. Pool worths of PrivateBTL instead."
-        )
-    if not all(isinstance(result, BTLResult | AggregationResult) for result in results):
-        raise TypeError(
+            "item. Pool worths of PrivateBTL instead.",
+        ),
+        (
+            not all(isinstance(result, BTLResult | AggregationResult) for result in results),
             "results must be a list of PrivateBTL or PrivateRankAggregation results; results of "
-            "tests cannot be pooled. To read a JSON text, call privrank.from_json(text) first."
-        )
-    if len({isinstance(result, BTLResult) for result in results}) > 1:
-        raise TypeError(
-            "results must be of one kind. Pool worths and consensus rankings separately."
-        )
+            "tests cannot be pooled. To read a JSON text, call privrank.from_json(text) first.",
+        ),
+        (
+            len({isinstance(result, BTLResult) for result in results}) > 1,
+            "results must be of one kind. Pool worths and consensus rankings separately.",
+        ),
+        error=TypeError,
+    )
     surveys = [result.release.survey for result in results]
     # the released values and public facts identify a release, however it was analysed
     records = [result.release.to_record() for result in results]

@@ -99,9 +99,8 @@ def as_list(values: object) -> list[Any] | None:
 def as_numbers(values: object) -> NDArray[np.float64] | None:
     """Return a sequence of real numbers as an array; None for other values, including texts."""
     listed = as_list(values)
-    if listed is None or not all(map(is_number, listed)):
-        return None
-    return np.array(listed, dtype=np.float64)
+    known = listed is not None and all(map(is_number, listed))
+    return np.array(listed, dtype=np.float64) if known else None
 
 
 def as_array(values: object) -> NDArray[Any]:
@@ -112,11 +111,11 @@ def as_array(values: object) -> NDArray[Any]:
         return np.empty(0, dtype=object)
 
 
-def refuse_if(*rules: tuple[object, str]) -> None:
-    """Raise a ValueError with the message of the first condition that is true."""
+def refuse_if(*rules: tuple[object, str], error: type[Exception] = ValueError) -> None:
+    """Raise an error with the message of the first condition that is true."""
     for broken, message in rules:
         if broken:
-            raise ValueError(message)
+            raise error(message)
 
 
 def check_epsilon(epsilon: object, name: str = "epsilon") -> float:
