@@ -473,8 +473,7 @@ def prior_of(pairs: FloatArray, variance: FloatArray | float) -> tuple[FloatArra
     precision = np.zeros((m, m)) + 1.0 / np.asarray(variance)
     np.fill_diagonal(precision, 0.0)
     total = precision.sum(axis=1)
-    deviation = np.where(precision > 0, pairs - 0.5, 0.0)
-    leads = (precision * deviation).sum(axis=1) / total
+    leads = (precision * np.where(precision > 0, pairs - 0.5, 0.0)).sum(axis=1) / total
     # the fraction of the leads' mean square that remains after noise of variance 1 / total
     square = float((leads**2).mean())
     left = max(0.0, 1.0 - float((1.0 / total).mean()) / square) if square > 0 else 0.0

@@ -85,14 +85,15 @@ def with_order(release: Release, stated: Statements | None) -> Release:
     """
     if names.ORDER in release.parts or not isinstance(stated, NoisyVotes):
         return release
-    rule = cast(Rule, release.plan.method)
     findings: dict[str, float] = {}
     if stated.fractions is None:
         order = by_score(stated.scores, release.tie_break)
     else:
         # fractions of few orders have large sampling errors, to which majorities would be fitted
         variance = stated.noise.variance * np.square(stated.scale) + 0.25 / np.array(stated.units)
-        best = consensus_of(rule, stated.fractions, variance, release.tie_break)
+        best = consensus_of(
+            cast(Rule, release.plan.method), stated.fractions, variance, release.tie_break
+        )
         order = best.order
         findings = best.findings
     return replace(

@@ -160,8 +160,9 @@ class NoisyVotes:
         noise = half / math.sqrt(items - 1 if by_pair else 1) * np.asarray(self.score_scale)
         if target == "population":
             noise = np.hypot(noise, float(ndtri(0.5 * alpha)) * np.sqrt(self.score_unequal))
-        largest = len(self.scores) - 1.0
-        return score_interval(self.scores, noise, largest, self.score_units, alpha, target)
+        return score_interval(
+            self.scores, noise, len(self.scores) - 1.0, self.score_units, alpha, target
+        )
 
     def certain_gaps(self, alpha: float, target: Target, left: int) -> FloatArray:
         """Return the smallest significant score differences if `left` orders may be wrong.
@@ -410,8 +411,9 @@ def binomial_lower(hits: AnyArray, misses: AnyArray, tail: float) -> FloatArray:
     The intervals cover at least at the nominal level, and more for few trials. The upper end is 1
     minus the lower end with hits and misses exchanged.
     """
-    end = betaincinv(np.maximum(hits, 1.0), np.asarray(misses) + 1.0, tail)
-    return np.where(np.asarray(hits) > 0, end, 0.0)
+    return np.where(
+        np.asarray(hits) > 0, betaincinv(np.maximum(hits, 1.0), np.asarray(misses) + 1.0, tail), 0.0
+    )
 
 
 def fraction_interval(
@@ -453,15 +455,13 @@ def fraction_interval(
         noise += 0.5 * step
         return np.clip(fractions - noise, 0.0, 1.0), np.clip(fractions + noise, 0.0, 1.0)
     # Sidak: 1 - (1 - alpha)^(1/k), without the cancellation of direct powers at small alpha
-    level = -math.expm1(math.log1p(-alpha) / coordinates)
-    z = float(ndtri(0.5 * level))
-    spread = z**2 / units
+    z = float(ndtri(-0.5 * math.expm1(math.log1p(-alpha) / coordinates)))
     # choose q such that q^2 + z^2 / (4 n) is the squared joint quantile at p = 1/2
     if isinstance(distribution, CubeNoise):
         blur = float(np.max(np.sqrt(0.25 / np.asarray(units) + unequal) / step))
         both = cube_half_width(distribution, alpha, coordinates, blur)
         noise = step * math.sqrt(max(both**2 - (z * blur) ** 2, 0.0))
-    return within(np.clip(fractions, 0.0, 1.0), noise**2 + z**2 * unequal, spread)
+    return within(np.clip(fractions, 0.0, 1.0), noise**2 + z**2 * unequal, z**2 / units)
 
 
 def within(

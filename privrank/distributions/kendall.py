@@ -114,10 +114,9 @@ def _level_sum(m: int, u: complex) -> complex:
     if truncated == m:
         return total
     # sum over j > truncated of j u / 2 - log(j u)
-    lines = u * (m * (m + 1) - truncated * (truncated + 1)) / 4
     return (
         total
-        + lines
+        + u * (m * (m + 1) - truncated * (truncated + 1)) / 4
         - (m - truncated) * cmath.log(u)
         - (math.lgamma(m + 1) - math.lgamma(truncated + 1))
     )
@@ -138,8 +137,7 @@ def _characteristic(m: int, theta: float, t: FloatArray) -> ComplexArray:
     """
     truncated = _truncated(m, theta)
     if truncated > _DIRECT and math.hypot(theta, float(t[-1])) < _SLOW:
-        u = np.append(theta - 1j * t, theta).astype(np.complex128)
-        excess = _excess(truncated, u)
+        excess = _excess(truncated, np.append(theta - 1j * t, theta).astype(np.complex128))
         distribution = np.exp(excess[:-1] - excess[-1])
     else:
         j = np.arange(1, truncated + 1)
@@ -289,8 +287,7 @@ def variance(m: int, theta: float) -> float:
     j = np.arange(1, m + 1)
     x = j * theta
     # a series below j theta = 1, where the closed form cancels, and the closed form beyond
-    single = float(_curvature(np.array([theta]))[0])
-    series = j**2 * _curvature(np.minimum(x, 1.0)) - single
+    series = j**2 * _curvature(np.minimum(x, 1.0)) - float(_curvature(np.array([theta]))[0])
     with np.errstate(over="ignore"):
         closed = 0.25 / math.sinh(theta / 2) ** 2 - (j / (2 * np.sinh(x / 2))) ** 2
     return float(np.where(x < 1, series, closed).sum())

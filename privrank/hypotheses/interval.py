@@ -174,10 +174,9 @@ def _of_two(
 
     def compatible(tau: float, tail: FloatArray) -> bool:
         # the least favourable of the two distributions at this distance decides
-        cells = {first + tau, first - tau}
         weights = (
             binomial_weights(n, min(max(q, 0.0), 1.0), counts)
-            for q in cells
+            for q in {first + tau, first - tau}
             if -1e-12 <= q <= 1 + 1e-12
         )
         return max(float(weight @ tail) for weight in weights) > alpha / 2

@@ -169,8 +169,7 @@ def table_statistics(tables: AnyArray, variance: float) -> FloatArray:
     # 1: likelihood ratio
     positive = np.maximum(tables, 0.5)
     rows = positive.sum(axis=2, keepdims=True)
-    columns = positive.sum(axis=1, keepdims=True)
-    expected = rows * columns / rows.sum(axis=1, keepdims=True)
+    expected = rows * positive.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
     ratio = 2.0 * (positive * np.log(positive / expected)).sum(axis=(1, 2))
     # 2: largest share, in standard errors
     p = np.maximum(pooled, 0.5)
@@ -179,8 +178,7 @@ def table_statistics(tables: AnyArray, variance: float) -> FloatArray:
     others = total - own
     noise = variance * (1.0 / own**2 + (len(sizes) - 1) / others**2)
     spread = np.sqrt(p * (1.0 - p) * (1.0 / own + 1.0 / others) + noise)
-    difference = np.abs(tables / own - (pooled - tables) / others)
-    largest = difference / np.maximum(spread, _TINY)
+    largest = np.abs(tables / own - (pooled - tables) / others) / np.maximum(spread, _TINY)
     # 3: sum of deviations, standardised over all tables
     sums = np.abs(tables - own / total * pooled).sum(axis=2)
     sums = (sums - sums.mean(axis=0)) / np.maximum(sums.std(axis=0), _TINY)

@@ -122,8 +122,7 @@ def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
     """
     from privrank.kernels import rankings as kernels
 
-    words = rng.integers(0, 2**32, (n, m), dtype=np.uint32)
-    return kernels.shuffles(words)[0].astype(np.int64) + 1
+    return kernels.shuffles(rng.integers(0, 2**32, (n, m), dtype=np.uint32))[0].astype(np.int64) + 1
 
 
 def dealt_tables(
@@ -340,11 +339,10 @@ class Null:
         # more than `reach` steps beyond the largest value, noise has probability below
         # exp(-40) alpha, so larger thresholds are not needed
         reach = math.ceil(distribution.scale * (math.log(1.0 / alpha) + 40.0)) + 1
-        low = int(self.values[0]) - reach
         high = int(self.values[-1]) + reach
         if self.pvalue(high, distribution, lot) > alpha:
             return None
-        values = range(low + 1, high + 1)
+        values = range(int(self.values[0]) - reach + 1, high + 1)
         rejected = bisect_left(
             values, True, key=lambda value: self.pvalue(value, distribution, lot) <= alpha
         )

@@ -316,7 +316,6 @@ def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> Float
     z = x / sd
     shift = sd / scale
     density = np.exp(-0.5 * z * z)
-    right = 0.25 * density * erfcx((z + shift) / np.sqrt(2.0))
     left_argument = (shift - z) / np.sqrt(2.0)
     # e^{s - x/b} P(Z < x - sd^2/b): by erfcx for a positive argument, directly for a negative one
     with np.errstate(over="ignore", invalid="ignore"):
@@ -325,7 +324,7 @@ def _one_laplace_tail(x: FloatArray, sd: FloatArray, scale: FloatArray) -> Float
             0.25 * density * erfcx(np.maximum(left_argument, 0.0)),
             0.5 * np.exp(np.minimum(0.5 * shift * shift - x / scale, 0.0)) * ndtr(z - shift),
         )
-    return np.asarray(ndtr(-z) + left - right)
+    return np.asarray(ndtr(-z) + left - 0.25 * density * erfcx((z + shift) / np.sqrt(2.0)))
 
 
 def normal_laplace_tail(
@@ -355,10 +354,9 @@ def normal_laplace_tail(
     separated symmetrically, which changes the probability by less than 10^-7.
     """
     x, sd = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(sd, dtype=float))
-    tail = np.asarray(2.0 * ndtr(-x / sd))
     present = [np.broadcast_to(np.asarray(b, dtype=float), x.shape) for b in scales]
     if not present or all(np.all(b == 0) for b in present):
-        return tail
+        return np.asarray(2.0 * ndtr(-x / sd))
     floor = 1e-9 * sd
     if len(present) == 1:
         return np.asarray(2.0 * _one_laplace_tail(x, sd, np.maximum(present[0], floor)))
@@ -587,8 +585,7 @@ def difference_tail(
         others = rng.gamma(2.0 * (items - 2), size=4000) if items > 2 else np.zeros(4000)
         noise = distribution.variance * (4.0 * shared + others)
         share = np.full(4000, 1.0 / 4000)
-    spread = np.sqrt(sd[:, None] ** 2 + step**2 * noise)
-    return np.asarray(2.0 * ndtr(-x[:, None] / spread) @ share)
+    return np.asarray(2.0 * ndtr(-x[:, None] / np.sqrt(sd[:, None] ** 2 + step**2 * noise)) @ share)
 
 
 def permutohedra(items: int) -> FloatArray:
@@ -610,6 +607,5 @@ def _body_differences(items: int) -> tuple[FloatArray, FloatArray]:
     # densities at steps of half a standard deviation
     nodes = np.linspace(-7.0, 7.0, 29)
     weights = np.exp(-0.5 * nodes**2)
-    radii = gammainccinv(items, ndtr(-nodes))
     mass = np.outer(count / count.sum(), weights / weights.sum())
-    return np.outer(ends, radii).ravel(), mass.ravel()
+    return np.outer(ends, gammainccinv(items, ndtr(-nodes))).ravel(), mass.ravel()

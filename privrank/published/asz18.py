@@ -117,10 +117,9 @@ def sigmoid_bit(n: int, k: int, epsilon: float, tolerance: float) -> RandomBit:
     """
     mean = least_mean(n, k, 0.0)[1] / n
     gap = least_mean(n, k, tolerance)[1] / n - mean
-    centre = (mean + gap / 2) * max(n, k)
     return RandomBit(
         "sigmoid of the distance",
-        partial(_distance, n, epsilon, centre),
+        partial(_distance, n, epsilon, (mean + gap / 2) * max(n, k)),
         ("single category",) if k > 2 else (),
         level=None,
         dealt=False,

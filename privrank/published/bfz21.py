@@ -126,8 +126,9 @@ def _distances(n: int, m: int, rng: np.random.Generator) -> IntArray:
     """
     if n < m:
         return np.asarray(rng.integers(0, np.arange(1, m + 1), (n, m)).sum())
-    counts = (rng.multinomial(n, np.full(j, 1.0 / j)) @ np.arange(j) for j in range(1, m + 1))
-    return np.asarray(sum(counts))
+    return np.asarray(
+        sum(rng.multinomial(n, np.full(j, 1.0 / j)) @ np.arange(j) for j in range(1, m + 1))
+    )
 
 
 def _cells(distance: IntArray, order: Order, cell: int) -> int:
