@@ -143,14 +143,13 @@ def _shuffled(rows: Any, owner: str) -> Any:
         return rows.shuffle(on=owner)
 
     def spelled(part: Any) -> Any:
-        names = (
+        spelling = part.copy()
+        spelling[_SPELLING] = (
             part[owner]
             .str.replace(r"^(-?[0-9]+)\.0$", r"\1", regex=True)
             .str.replace(r"[ T]00:00:00(\.0+)?$", "", regex=True)
             .replace({"True": "1", "False": "0"})
         )
-        spelling = part.copy()
-        spelling[_SPELLING] = names
         return spelling
 
     meta = rows._meta.copy()

@@ -253,13 +253,14 @@ def as_comparisons(
         columns = OpenedFrame(frame, items, respondent=respondent)
         present = columns.names
         named = {"item1": item1, "item2": item2}
-        won = {"win1": win1, "win2": win2}
         ranked = partial(_ranked, columns, form, places, ties, missing)
         readers = {
             "rankings": ranked,
             "orders": ranked,
             "wide": partial(read_wide, columns, pairs, sep, codes, distinct),
-            "counts": partial(read_counts, columns, named, won, ties, distinct),
+            "counts": partial(
+                read_counts, columns, named, {"win1": win1, "win2": win2}, ties, distinct
+            ),
             "winner-loser": partial(
                 read_decided, columns, {"winner": winner, "loser": loser}, ties, counts
             ),
@@ -367,9 +368,10 @@ def read_choices(columns: OpenedFrame) -> pd.DataFrame:
     given[shown[:, 0] < 0, 0] = True
     task, pair = np.nonzero(given)
     silent = shown[task, 0] < 0
-    better = np.where(silent, 0, order[task, first[pair]])
-    worse = np.where(silent, 1, order[task, second[pair]])
-    low, high, sign = in_order(better, worse)
+    low, high, sign = in_order(
+        np.where(silent, 0, order[task, first[pair]]),
+        np.where(silent, 1, order[task, second[pair]]),
+    )
     outcome = np.where(silent, np.nan, sign)
     person = columns.person(table)
     return _compared(labels, low, high, outcome, None if person is None else person.iloc[task])

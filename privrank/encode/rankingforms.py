@@ -293,8 +293,7 @@ def check_ranks(
         seen = np.zeros(n * m + 1, dtype=bool)
         place = np.where(absent, n * m, place) if absent.any() else place
         seen[place.ravel("K")] = True
-        given = n * m - np.count_nonzero(absent)
-        if np.any(halves) or np.count_nonzero(seen[:-1]) < given:
+        if np.any(halves) or np.count_nonzero(seen[:-1]) < n * m - np.count_nonzero(absent):
             raise ValueError(messages["ties"].format(m))
     # in every usual coding of ties, the last of k ranked items has a rank of at most k
     if bottom and (np.where(absent, 0, cells).max(axis=1) > m - absent.sum(axis=1)).any():

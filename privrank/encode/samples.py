@@ -235,11 +235,10 @@ def read_samples(
     if rules.counted:
         return list(map(rules.encoded, units, counts)), texts
     none = np.empty((0, len(rules.columns)), dtype=np.int64)
-    samples = [
+    return [
         rules.encoded(nobs, none, people.then(itemgetter(group)) if nobs else None)
         for group, nobs in enumerate(units)
-    ]
-    return samples, texts
+    ], texts
 
 
 def _counted(part: Any, rules: SampleRules, groups: Groups) -> tuple[Any, None]:
@@ -495,8 +494,7 @@ def encode_counts(counts: object, categories: object, *, least: int = MIN_UNITS)
             f"counts must add up to at most {LARGEST_TOTAL:,}, the limit of integer statistics. "
             f"Count in larger units."
         )
-    nobs = enough(int(table.sum()), least)
-    sample = Sample("choices", tuple(map(str, labels)), nobs, "row", 1)
+    sample = Sample("choices", tuple(map(str, labels)), enough(int(table.sum()), least), "row", 1)
     return EncodedSample(sample, table.astype(np.int64))
 
 

@@ -58,9 +58,11 @@ def divided(groups: Groups, ahead: Iterable[bool]) -> Groups:
     parts = []
     for pivot, *others in groups:
         precedes = dict(zip(others, answers, strict=False))
-        before = tuple(item for item in others if precedes[item])
-        after = tuple(item for item in others if not precedes[item])
-        parts += [before, (pivot,), after]
+        parts += [
+            tuple(item for item in others if precedes[item]),
+            (pivot,),
+            tuple(item for item in others if not precedes[item]),
+        ]
     return tuple(part for part in parts if part)
 
 
@@ -243,8 +245,9 @@ class Curator:
         np.add.at(self._asked, pairs, 1)
         self.handed += size
         ids = [self.protocol.draw_id() for _ in range(size)]
-        tokens = hashed(np.array(ids, dtype=object)).tolist()
-        self._waiting.update(zip(tokens, pairs.tolist(), strict=True))
+        self._waiting.update(
+            zip(hashed(np.array(ids, dtype=object)).tolist(), pairs.tolist(), strict=True)
+        )
         return [
             {
                 "protocol_id": self.protocol.id,
@@ -546,10 +549,12 @@ class Population:
         # dropouts never answer; late answers are kept until the next call, where they come first
         coming = self.rng.random(number) >= self.dropout
         later = self.rng.random(number) < self.late
-        held = self._held
+        answered = {
+            k: np.concatenate([self._held.get(k, v[:0]), v[coming & ~later]])
+            for k, v in reports.items()
+        }
         self._held = {k: v[coming & later] for k, v in reports.items()}
-        on_time = {k: v[coming & ~later] for k, v in reports.items()}
-        return {k: np.concatenate([held.get(k, v[:0]), v]) for k, v in on_time.items()}
+        return answered
 
     def run(self, curator: Curator) -> None:
         """Answer a curator's queries until no more answers are wanted.

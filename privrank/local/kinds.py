@@ -764,8 +764,9 @@ class CapBorda(Protocol):
         >>> round(protocol.gain, 3)
         0.305
         """
-        top = _largest_cosines(len(self.items) - 1, self.options)[self.favoured - 1]
-        return self.response.gain * float(top)
+        return self.response.gain * float(
+            _largest_cosines(len(self.items) - 1, self.options)[self.favoured - 1]
+        )
 
     def directions(self, assignments: NDArray[Any], values: NDArray[Any]) -> IntArray:
         """Return the direction of each value, over the items, of length `SCALE`.
@@ -889,12 +890,11 @@ def protocol_from_json(text: str) -> Protocol:
     # all members must occur once, with numbers as to_json() writes them, because another reader
     # may use the first of two members, or parse a number differently
     facts = {**protocol._settings(), "id": protocol.id}
-    again = json.dumps({name: facts[name] for name in content}, separators=(",", ":"))
     # texts in ASCII characters, without white space between them
     plain = _TEXT_OR_SPACE.sub(
         lambda part: "" if part[0].isspace() else json.dumps(json.loads(part[0])), text
     )
-    if plain != again:
+    if plain != json.dumps({name: facts[name] for name in content}, separators=(",", ":")):
         raise ValueError(
             "text repeats a member of the protocol, or writes a number differently from "
             "to_json(). Use the protocol as published."

@@ -550,13 +550,12 @@ class Protocol(ABC):
             )
         codes = codes.astype(np.int64)
         values = self.response.simulated(self.favoured_answers(rankings, codes), rng)
-        # 32 hexadecimal digits for each report, like the ids drawn by devices
-        drawn = np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32")
         return {
             "protocol_id": np.full(n, self.id),
             "assignment": codes,
             "answer": self.packed(values),
-            "report_id": drawn,
+            # 32 hexadecimal digits for each report, like the ids drawn by devices
+            "report_id": np.frombuffer(rng.bytes(16 * n).hex().encode(), dtype="S32").astype("U32"),
         }
 
     def packed(self, values: NDArray[Any]) -> IntArray:

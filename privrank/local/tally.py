@@ -395,13 +395,12 @@ def read_reports(
     faults = np.where(names == "", _NO_NUMBER, np.maximum(asked_fault, answer_fault))
     sound = own & (faults == _FINE)
     single = one_per_identity(hashed(names)[sound], assignment[sound], answer[sound])
-    rejected = {
+    return *single, {
         FOREIGN: int((~own).sum()),
         MALFORMED: int((own & (faults == _NO_NUMBER)).sum()),
         RANGE: int((own & (faults == _BEYOND)).sum()),
         REPEATED: int(sound.sum()) - int((single[1] != STRUCK).sum()),
     }
-    return *single, rejected
 
 
 def one_per_identity(
@@ -554,24 +553,23 @@ def release_of(
     """
     # parts have no noise of their own, because respondents drew it; the plan only names the values
     protocol = tally.protocol
-    plan = Plan(
-        by=by,
-        mechanism=protocol.kind,
-        method=method,
-        epsilon=protocol.epsilon,
-        delta=0.0,
-        parts={
-            name: PartPlan(None if name == ORDER else QUIET, 0, 0.0, step)
-            for name, (_, step) in values.items()
-        },
-        settings={
-            "protocol": protocol.to_json(),
-            **{REJECTED + reason: number for reason, number in tally.rejected.items()},
-            **settings,
-        },
-    )
     return Release(
-        plan=plan,
+        plan=Plan(
+            by=by,
+            mechanism=protocol.kind,
+            method=method,
+            epsilon=protocol.epsilon,
+            delta=0.0,
+            parts={
+                name: PartPlan(None if name == ORDER else QUIET, 0, 0.0, step)
+                for name, (_, step) in values.items()
+            },
+            settings={
+                "protocol": protocol.to_json(),
+                **{REJECTED + reason: number for reason, number in tally.rejected.items()},
+                **settings,
+            },
+        ),
         survey=survey or Sample("rankings", protocol.items, tally.n, "respondent", 1),
         source="respondents",
         values={name: numbers for name, (numbers, _) in values.items()},

@@ -163,9 +163,8 @@ class Asked:
             m = len(self.protocol.items)
             wins = cast(Asking, self.protocol).signs.sum(axis=2)  # by value and item of a digit
             covariance = wins.T @ wins / len(wins)  # of the net wins of one digit
-            weight = np.repeat(self.count, self.protocol.digits)
             cells = self.digits[:, :, None] * m + self.digits[:, None, :]
-            terms = weight[:, None, None] * covariance
+            terms = np.repeat(self.count, self.protocol.digits)[:, None, None] * covariance
             sums = np.bincount(cells.ravel(), terms.ravel(), minlength=m * m)
             table = np.asarray(sums.reshape(m, m), dtype=np.float64)
         # use V of the items that were asked, without its null space (such as the constant)
@@ -329,8 +328,9 @@ def _planned_null(protocol: Protocol, nobs: int, draws: int) -> Null:
 
     A fit conditions on how often each pair was asked, which a plan does not know.
     """
-    survey = simulated_survey(protocol, nobs, 0.0, public_generator("planned reports"))
-    return Null.of_draws(survey.draws(draws))
+    return Null.of_draws(
+        simulated_survey(protocol, nobs, 0.0, public_generator("planned reports")).draws(draws)
+    )
 
 
 def _simulated(protocol: Protocol, nobs: int, theta: float, rng: np.random.Generator) -> int:
