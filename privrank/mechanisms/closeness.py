@@ -667,6 +667,5 @@ def _multinomial(
 
 def _relabelled(rng: np.random.Generator, sizes: tuple[int, ...], draws: int) -> TableArray:
     """Return tables in which each unit is a separate kind, dealt to the groups at random."""
-    label = np.repeat(np.arange(len(sizes)), sizes)
-    labels = rng.permuted(np.tile(label, (draws, 1)), axis=1)
+    labels = rng.permuted(np.tile(np.repeat(np.arange(len(sizes)), sizes), (draws, 1)), axis=1)
     return np.stack([labels == g for g in range(len(sizes))], axis=1).astype(np.int32)

@@ -169,8 +169,9 @@ class Features:
 def _landmarks(m: int) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return public rankings z, an inverse root of K2(z, z), and K2 by Kendall distance."""
     pairs = m * (m - 1) // 2
-    drawn = uniform_rankings(public_generator("landmarks of rankings", m), _LANDMARKS, m)
-    ranks = np.unique(drawn, axis=0)
+    ranks = np.unique(
+        uniform_rankings(public_generator("landmarks of rankings", m), _LANDMARKS, m), axis=0
+    )
     tau = 1.0 - 2.0 * np.arange(pairs + 1) / pairs
     heights = np.asarray(np.exp(tau - 1.0) - (1.0 + tau) / math.e)
     values, vectors = spectrum(heights[_discordances(ranks, ranks)] + _RIDGE * np.eye(len(ranks)))
@@ -236,8 +237,7 @@ def _shuffled_tables(counts: IntArray, permutations: int, rng: Rng) -> TableArra
         number = rows.stop - rows.start
         if len(kind) > LARGEST_SHUFFLE:
             # beyond what can be shuffled exactly, as secret as other draws that are no noise
-            generator = rng or secret_generator()
-            cell = generator.permuted(np.tile(kind, (number, 1)), axis=1) + offset
+            cell = (rng or secret_generator()).permuted(np.tile(kind, (number, 1)), axis=1) + offset
         else:
             cell = kind[draw_shuffles(number, len(kind), rng)] + offset
         cell += counts.size * np.arange(number)[:, None]

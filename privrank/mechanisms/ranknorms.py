@@ -634,8 +634,7 @@ def _squares(ranks: IntArray, theta: float) -> FloatArray:
 
 
 def _draw_square(rng: np.random.Generator, m: int, theta: float) -> int:
-    square = _squares(Mallows.from_theta(m, theta).rvs(1, rng), theta)[0]
-    return round(float(square) * _SCORE)
+    return round(float(_squares(Mallows.from_theta(m, theta).rvs(1, rng), theta)[0]) * _SCORE)
 
 
 @cache

@@ -127,8 +127,7 @@ def _test_drawn(
     if isinstance(query, Statistic):
         if query.impossible is not None and IMPOSSIBLE in plan.parts:
             values[IMPOSSIBLE] = np.array([query.impossible(data)])
-        value = np.array([query.value(data, order)])
-        values[STATISTIC] = draw(plan.parts[STATISTIC], value, rng)
+        values[STATISTIC] = draw(plan.parts[STATISTIC], np.array([query.value(data, order)]), rng)
         if BOUNDARY in plan.parts:
             lot = draw_uniforms(1, 1, rng)[0, 0] - 0.5
             values[BOUNDARY] = np.array([round(lot / plan.parts[BOUNDARY].step)])
@@ -242,9 +241,8 @@ def completed(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
         elif null.center:
             ranks[rows] = _inserted(part, null, rng)
         else:
-            order = draw_orders(len(part), m, rng)
             known = np.where(part > 0, part / 2, np.nan)
-            ranks[rows] = complete_ranks(known, order, anywhere=True)
+            ranks[rows] = complete_ranks(known, draw_orders(len(part), m, rng), anywhere=True)
     return ranks
 
 
@@ -360,8 +358,9 @@ def _consensus_drawn(
     """Draw the parts of the plan with `find`, given the exact votes."""
     tie_break = draw_permutation(len(encoded.sample.items), rng)
     steps = int(plan.number("steps"))
-    votes = _votes(encoded, steps)
-    values, findings = find(plan, votes, encoded.sample.nobs * steps, tie_break, rng)
+    values, findings = find(
+        plan, _votes(encoded, steps), encoded.sample.nobs * steps, tie_break, rng
+    )
     return Drawn(values, tie_break, findings)
 
 

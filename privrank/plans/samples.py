@@ -401,9 +401,9 @@ def chi_square_sensitivity(sizes: IntArray) -> float:
     s <= n1. It is attained: all of the other sample in the kind that is left, and the respondent
     joins the rest of the own sample, or moves to a new kind.
     """
-    pairs = combinations(map(int, sizes), 2)
     return max(
-        (n + other) ** 2 / (n * other) * max(n, other) / (max(n, other) + 1) for n, other in pairs
+        (n + other) ** 2 / (n * other) * max(n, other) / (max(n, other) + 1)
+        for n, other in combinations(map(int, sizes), 2)
     )
 
 
@@ -830,8 +830,9 @@ def plan_comparison(
     their own. Given the rows that were drawn all compose to xi = epsilon + effect_epsilon +
     details_epsilon - log(1 - delta).
     """
-    beside = _beside(comparison, sample, epsilon, effect_epsilon, details_epsilon)
-    total, shares = budget_shares(epsilon, delta, beside)
+    total, shares = budget_shares(
+        epsilon, delta, _beside(comparison, sample, epsilon, effect_epsilon, details_epsilon)
+    )
     if sample.nobs >= LARGEST_DEAL:
         raise ValueError(
             f"at most {LARGEST_DEAL - 1:,} units can be permuted, and these are {sample.nobs:,}: "

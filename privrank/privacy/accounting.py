@@ -358,8 +358,7 @@ def lattice_delta(scale: float, epsilon: float, coordinates: int, reach: int = 1
     s = first + np.arange(math.ceil(40 * tau) + max(0, -first))
     loss = reach * (s + 0.5 * coordinates * reach) / scale**2
     terms = np.exp(-0.5 * (s / tau) ** 2) * -np.expm1(np.minimum(epsilon - loss, 0.0))
-    total = float(terms.sum()) / (tau * math.sqrt(2 * math.pi))
-    return min(total * (1.0 + 1e-9) + 1e-300, 1.0)
+    return min(float(terms.sum()) / (tau * math.sqrt(2 * math.pi)) * (1.0 + 1e-9) + 1e-300, 1.0)
 
 
 def lattice_scale(epsilon: float, delta: float, coordinates: int, reach: int = 1) -> float:

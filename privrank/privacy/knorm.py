@@ -195,8 +195,9 @@ class CubeNoise:
         if self.radius is None:
             return values.copy()
         radius = self.radius.draw(rng)
-        noise = draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
-        return clipped_sum(values, noise)
+        return clipped_sum(
+            values, draw_one_each(np.full(self.dimension, 2 * radius + 1), rng) - radius
+        )
 
 
 @immutable
@@ -443,8 +444,7 @@ class ZeroSumLaplace:
         # means over m + 2 equally spaced angles s, which are exact: see Statistic above
         angle = 2.0 * math.pi * np.arange(self.items + 2) / (self.items + 2)
         sine = np.sin(0.5 * angle) ** 2
-        phi = 1.0 - sine + math.tanh(0.5 / self.scale) ** 2 * sine
-        weight = phi ** (self.items - 1)
+        weight = (1.0 - sine + math.tanh(0.5 / self.scale) ** 2 * sine) ** (self.items - 1)
         mean = float(np.sin(angle) ** 2 @ weight / weight.sum())
         return (self.items - 1) / math.sinh(min(1.0 / self.scale, 300.0)) ** 2 * mean
 

@@ -87,8 +87,7 @@ def digits(x: Fraction, bits: int, one: int) -> int:
         n = int(p.scaleb(places, context))
         whole = int(10**places)
         low = ((n - 50) << bits) // whole
-        high = ((n + 50) << bits) // whole
-        if low == high:
+        if low == ((n + 50) << bits) // whole:
             return low
         places *= 2
 
