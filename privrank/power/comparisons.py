@@ -20,6 +20,7 @@ from privrank.bradley_terry.paircounts import check_connected, groups_of
 from privrank.bradley_terry.predictor import display
 from privrank.bradley_terry.scoretests import pvalues
 from privrank.distributions.links import LOGIT
+from privrank.distributions.simulate import ranks_of_scores
 from privrank.encode.choiceforms import planned_sets
 from privrank.encode.choices import check_only_choices, questionnaires
 from privrank.encode.encoded import (
@@ -176,17 +177,17 @@ class ComparisonPower(Power):
             # local reports, each about one pair
             rng = public_generator("survey", number)
             protocol = Comparisons(self._names, at.epsilon, ties=bool(self.ties))
-            felt = worths + rng.gumbel(size=(at.nobs, len(worths)))
-            ranks = (-felt).argsort(axis=1).argsort(axis=1) + 1
+            ranks = ranks_of_scores(worths + rng.gumbel(size=(at.nobs, len(worths))))
             tally = protocol.tally(protocol.simulate(ranks, rng))
             try:
                 return release_wins(tally, "power")
             except ValueError:  # a few reports may not connect all items, or may contain only ties
                 return None
-        answers = np.full(at.nobs, self.max_rows)
         facts = self._facts(at.nobs, at.epsilon)
         encoded = (
-            simulated_counts(facts, worths, answers, number, self._tie_parameter)
+            simulated_counts(
+                facts, worths, np.full(at.nobs, self.max_rows), number, self._tie_parameter
+            )
             if facts.offered is None
             else simulated_choices(facts, worths, number)
         )
@@ -297,8 +298,9 @@ def simulated_choices(design: Design, worths: FloatArray, number: int) -> Encode
     totals = []
     for version, units in enumerate(offered.units):
         # the respondents of a version have a generator: a smaller survey is a part of a larger one
-        rng = public_generator("survey, sets", number, version)
-        felt = worths + rng.gumbel(size=(units, len(worths)))
+        felt = worths + public_generator("survey, sets", number, version).gumbel(
+            size=(units, len(worths))
+        )
         total = np.zeros(felt.shape, dtype=np.int64)
         for task in offered.versions[version]:
             shown = np.array(offered.sets[task])
@@ -520,8 +522,7 @@ class BTLPower(ComparisonPower):
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit detects the difference of the first two items."""
         table = display(release.design)
-        inference = btl.infer(release)._inference()
-        return bool(pvalues(inference, table[:1] - table[1:2])[0] <= alpha)
+        return bool(pvalues(btl.infer(release)._inference(), table[:1] - table[1:2])[0] <= alpha)
 
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
         return 0.5, 1e-3, 6.0  # a preference probability of 0.9975

@@ -179,8 +179,7 @@ def _of_bound(values: list[list[float]]) -> list[float]:
     # standard error of a root, by the delta method
     error = float(table[1].std()) / math.sqrt(4.0 * whole * len(values))
     sampling = min(alone, whole)
-    parts = [math.sqrt(part) for part in (whole, sampling, whole - sampling)]
-    return [share, *parts, error]
+    return [share, *map(math.sqrt, (whole, sampling, whole - sampling)), error]
 
 
 def _check_bounds(bounds: object) -> tuple[int, ...]:

@@ -314,10 +314,9 @@ def group_worths(
     `label` is the label of the horizontal axis, which has a line at `reference`. If the first group
     is `pooled` from the others, it is drawn in black with diamonds, and the others are grey.
     """
-    items = list(dict.fromkeys(frame["item"]))
     groups = [", ".join(str(row[name]) for name in factors) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(groups))
-    ax, rows, _ = _item_axes(ax, items, max(0.22 * len(labels), 0.42))
+    ax, rows, _ = _item_axes(ax, list(dict.fromkeys(frame["item"])), max(0.22 * len(labels), 0.42))
     ax.axvline(reference, color="0.75", lw=0.8, zorder=0)
     for place, name in enumerate(labels):
         color, marker = _style(place, pooled)

@@ -151,9 +151,8 @@ class TopKResult(Result):
         """Return the variances that noise adds to the estimates."""
         noise = self._facts().by_item
         weights = self._noise_weights(np.clip(self.estimate, 0.0, 1.0))
-        alone = weights**2 * (noise.variance / noise.step**2)
         others = np.diag(self._cells()) + self._count_errors(self.estimate)
-        return readonly_copy(alone + others, np.float64)
+        return readonly_copy(weights**2 * (noise.variance / noise.step**2) + others, np.float64)
 
     def _count_errors(self, estimate: float | FloatArray) -> FloatArray:
         """Return the variances that errors of released counts add to these win rates.
@@ -332,8 +331,7 @@ class TopKResult(Result):
 
     def _separation(self, k: int) -> float:
         """Return the largest p-value between the first k items and the others."""
-        across = np.ix_(*np.split(self._places(), [k]))
-        return float(self._all_gap_pvalues()[across].max())
+        return float(self._all_gap_pvalues()[np.ix_(*np.split(self._places(), [k]))].max())
 
     @property
     def statistic(self) -> float:
@@ -454,10 +452,9 @@ class TopKResult(Result):
         for side in (-0.5, 0.5):
             outside = 0.5 + side * share
             centre = np.clip(self.estimate, 0.5 - 0.5 * share, 0.5 + 0.5 * share)
-            whole = self._tail_at(outside) >= level
             # bisect between the estimate, which is not rejected, and the bound, which is
             inside, _ = bisect(lambda rate: self._tail_at(rate) >= level, centre, outside, 60)
-            ends.append(self._shown(np.where(whole, outside, inside)))
+            ends.append(self._shown(np.where(self._tail_at(outside) >= level, outside, inside)))
         return self._limits(*ends)
 
     def ranks(self) -> pd.Series[Any]:
@@ -673,8 +670,7 @@ def _opponent_words(result: TopKResult) -> list[str]:
     known = result._known
     # items of two components are not compared, and net wins alone do not show the opponents
     counted = np.isfinite(result.effects[known]).any() and facts.matching is None
-    parts = sum(len(part) > 1 for part in facts.components.groups)
-    if result._by_net or not counted or parts > 1:
+    if result._by_net or not counted or sum(len(part) > 1 for part in facts.components.groups) > 1:
         return []
     met = facts.pairs.table(len(result.items))[np.ix_(known, known)]
     m = len(met)
