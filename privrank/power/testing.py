@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -166,7 +166,7 @@ class OneSamplePower(TestPower):
         return 2.0, _CHOICES if sample.kind == "choices" else max(2**31 // (m * (m + 200)), 1000)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UniformityPower(OneSamplePower):
     """Power and sample size for UniformityTest.
 
@@ -232,8 +232,7 @@ class UniformityPower(OneSamplePower):
     True
     """
 
-    items: int | Sequence[str]
-    _: KW_ONLY
+    items: int | Sequence[str] = field(kw_only=False)
     kind: SampleKind = "rankings"
     method: UniformityMethod = "auto"
     mode: Mode = "central"
@@ -267,7 +266,7 @@ class UniformityPower(OneSamplePower):
         return (2.0, _CHOICES) if self._local else super()._searched
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IdentityPower(OneSamplePower):
     """Power and sample size for IdentityTest.
 
@@ -317,8 +316,7 @@ class IdentityPower(OneSamplePower):
     [0.17, 0.91]
     """
 
-    null: Mallows | Mapping[str, float] | Sequence[float]
-    _: KW_ONLY
+    null: Mallows | Mapping[str, float] | Sequence[float] = field(kw_only=False)
     method: IdentityMethod = "auto"
     alternative: Alternative = "two-sided"
     tolerance: float | None = None
@@ -358,7 +356,7 @@ class IdentityPower(OneSamplePower):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClosenessPower(TestPower):
     """Power and sample size for ClosenessTest.
 
@@ -404,8 +402,7 @@ class ClosenessPower(TestPower):
     (True, True)
     """
 
-    items: int | Sequence[str]
-    _: KW_ONLY
+    items: int | Sequence[str] = field(kw_only=False)
     kind: SampleKind = "rankings"
     shares: Sequence[float] = (1, 1)
     method: ClosenessMethod = "auto"
