@@ -334,14 +334,12 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
 
 def of_ranks(counted: Statistic) -> Statistic:
     """Return a statistic of counts by order as a statistic of ranks, shape (n, m)."""
-    simulated = counted.simulated
-    impossible = counted.impossible
     return replace(
         counted,
         value=partial(_of_ranks, counted.value),
-        simulated=None if simulated is None else partial(_of_ranks, simulated),
+        simulated=None if counted.simulated is None else partial(_of_ranks, counted.simulated),
         coarse=None,
-        impossible=None if impossible is None else partial(_of_ranks, impossible),
+        impossible=None if counted.impossible is None else partial(_of_ranks, counted.impossible),
     )
 
 

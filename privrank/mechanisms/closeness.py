@@ -409,9 +409,13 @@ def smoothed_pvalue(statistics: FloatArray, noisy: float, scale: float) -> float
     **Privacy.** **Null.** Both proofs are in the module's description.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
-    if scale == 0:
-        return float(np.mean(statistics >= noisy - _TIE * np.abs(statistics).max()))
-    return float(np.mean(laplace_tail((noisy - statistics) / scale)))
+    return float(
+        np.mean(
+            statistics >= noisy - _TIE * np.abs(statistics).max()
+            if scale == 0
+            else laplace_tail((noisy - statistics) / scale)
+        )
+    )
 
 
 def round_up(pvalue: float) -> float:
@@ -605,8 +609,9 @@ def choice_parts(sizes: tuple[int, ...], k: int, *, cells: bool) -> FloatArray:
     statistic = cell_parts if cells else share_departures
     rng = public_generator("closeness of choices", k, *sizes)
     held = batches(_DRAWS, len(sizes) * k, _HELD)
-    tables = (_multinomial(rng, sizes, k, rows.stop - rows.start) for rows in held)
-    drawn = np.concatenate(list(map(statistic, tables)))
+    drawn = np.concatenate(
+        [statistic(_multinomial(rng, sizes, k, rows.stop - rows.start)) for rows in held]
+    )
     parts = drawn if cells else parts_of_departures(drawn, np.array(sizes), 1.0)
     return readonly_copy(parts, np.float64)
 
@@ -632,8 +637,9 @@ def ranking_parts(sizes: tuple[int, ...], m: int, kernel: RankKernel) -> FloatAr
     gram = gram_of(ranks, kernel)
     held = batches(draws, groups * max(groups, len(ranks)), _HELD)
     apart = [kernel_departures(drawn(rows.stop - rows.start), gram) for rows in held]
-    parts = parts_of_departures(np.concatenate(apart), np.array(sizes), DIAMETER[kernel])
-    return readonly_copy(parts, np.float64)
+    return readonly_copy(
+        parts_of_departures(np.concatenate(apart), np.array(sizes), DIAMETER[kernel]), np.float64
+    )
 
 
 def quantiles(reference: FloatArray, groups: int, scale: float) -> FloatArray:

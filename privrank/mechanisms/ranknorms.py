@@ -614,8 +614,7 @@ def _inverted(m: int, theta: float) -> FloatArray:
 @cache
 def _expected(m: int, theta: float) -> FloatArray:
     """Return those probabilities for all pairs of columns a < b, else 0."""
-    gap = np.arange(m)[None, :] - np.arange(m)[:, None]
-    return np.asarray(_inverted(m, theta)[np.maximum(gap, 0)])
+    return np.asarray(_inverted(m, theta)[np.maximum(np.arange(m) - np.arange(m)[:, None], 0)])
 
 
 def _squares(ranks: IntArray, theta: float) -> FloatArray:

@@ -280,9 +280,10 @@ def _inserted(codes: IntArray, null: NullModel, rng: Rng) -> IntArray:
     for j in range(1, m):
         before[:, j] = (ordered[:, :j] > ordered[:, j : j + 1]).sum(axis=1)
         size[:, j] += (ordered[:, :j] == ordered[:, j : j + 1]).sum(axis=1)
-    steps = kernels.insertion_codes(draw_uniforms(n, m, rng), size, null.theta)
     ranks = np.empty((n, m), dtype=np.int64)
-    ranks[:, items] = kernels.insertion_ranks(before + steps)
+    ranks[:, items] = kernels.insertion_ranks(
+        before + kernels.insertion_codes(draw_uniforms(n, m, rng), size, null.theta)
+    )
     return ranks
 
 

@@ -526,16 +526,15 @@ def _unseen(
         "cells": "only a small group",
     }
     items = len(sample.items)
-    private = sample.private_labels
     blind: list[Blindness] = []
     if form == "sum":
-        blind.append("small group, private labels" if private else "small group")
+        blind.append("small group, private labels" if sample.private_labels else "small group")
     elif len(sample.groups) > 2:
         blind.append(of_groups[form])
     if form == "cells":
         blind.append("many categories")
     elif statistic == "tv" and items > FEW_CATEGORIES:
-        blind.append("rare category, private labels" if private else "rare category")
+        blind.append("rare category, private labels" if sample.private_labels else "rare category")
     if statistic == "kendall":
         blind.append("equal pairwise fractions")
     many = (1 + sample.paired) * sample.nobs > MAX_MATRIX

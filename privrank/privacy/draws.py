@@ -133,8 +133,9 @@ def draw_shuffles(rows: int, columns: int, rng: Rng) -> AnyArray:
     out = np.empty((rows, columns), dtype=np.int32)
     todo = np.arange(rows)
     while todo.size:
-        words = _words(np.uint32, todo.size * columns, rng).reshape(todo.size, columns)
-        out[todo], fair = kernels.shuffles(words)
+        out[todo], fair = kernels.shuffles(
+            _words(np.uint32, todo.size * columns, rng).reshape(todo.size, columns)
+        )
         todo = todo[~fair]
     return out
 

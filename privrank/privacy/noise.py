@@ -238,9 +238,12 @@ class DiscreteLaplace:
     def pmf(self, k: IntArray) -> FloatArray:
         """Return P(k)."""
         magnitude = np.abs(np.asarray(k))
-        if self.scale == 0:
-            return np.asarray(magnitude == 0, dtype=np.float64)
-        return np.asarray(math.tanh(0.5 / self.scale) * np.exp(-magnitude / self.scale))
+        return np.asarray(
+            magnitude == 0
+            if self.scale == 0
+            else math.tanh(0.5 / self.scale) * np.exp(-magnitude / self.scale),
+            dtype=np.float64,
+        )
 
     def tail(self, k: IntArray) -> FloatArray:
         """Return P(noise >= k) for integers k.

@@ -97,8 +97,9 @@ class Offered:
     @property
     def tasks(self) -> int:
         """Number of tasks of all units."""
-        pairs = zip(self.versions, self.units, strict=True)
-        return sum(len(version) * units for version, units in pairs)
+        return sum(
+            len(version) * units for version, units in zip(self.versions, self.units, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
