@@ -274,8 +274,7 @@ class IdentityTest:
 
     def __repr__(self) -> str:
         """Show the shape only."""
-        sample = self._encoded.sample
-        return f"<IdentityTest of {kind_of(sample)}: {size_of(sample)}>"
+        return f"<IdentityTest of {kind_of(self._encoded.sample)}: {size_of(self._encoded.sample)}>"
 
     def fit(
         self,

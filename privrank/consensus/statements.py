@@ -304,9 +304,8 @@ class PairVotes:
         (x - t)^2 <= z^2 (s - t^2) / n. A mean t gives the fraction 1/2 + t / (2 gain); values
         outside [0, 1] are clipped.
         """
-        m = len(self.counts)
         answered = self.counts > 0
-        level = alpha / (m * (m - 1) // 2) if together else alpha
+        level = alpha / math.comb(len(self.counts), 2) if together else alpha
         if self.square == 1.0:
             ahead = np.rint(0.5 * self.counts * (1.0 + self.means))
             lower = binomial_lower(ahead, self.counts - ahead, 0.5 * level)

@@ -226,8 +226,9 @@ def distribution(m: int, theta: float, distance: FloatArray) -> FloatArray:
             break
         distribution = _characteristic(m, theta, t)
         for piece in batches(len(y), 1, _PIECE):
-            turned = distribution * np.exp(-1j * np.outer(y[piece], t))
-            total[piece] += (np.imag(turned) / np.sin(t / 2)).sum(axis=1)
+            total[piece] += (
+                np.imag(distribution * np.exp(-1j * np.outer(y[piece], t))) / np.sin(t / 2)
+            ).sum(axis=1)
         # beyond the limit, and after |phi| has become negligible, no block adds anything
         if limit <= math.pi / m and abs(distribution[-1]) < math.exp(_NEGLIGIBLE):
             break

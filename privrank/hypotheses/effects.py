@@ -172,8 +172,9 @@ class Enumerated:
         """
         n = self.nobs
         spread = 9.0 * math.sqrt(n * p * (1.0 - p)) + 20.0
-        least = max(math.floor(n * p - spread), 0)
-        counts = np.arange(least, min(math.ceil(n * p + spread), n) + 1)
+        counts = np.arange(
+            max(math.floor(n * p - spread), 0), min(math.ceil(n * p + spread), n) + 1
+        )
         rejected = [self.reject(np.array([count, n - count]), (0, 1)) for count in counts.tolist()]
         return float(binomial_weights(n, p, counts) @ np.array(rejected))
 
@@ -617,8 +618,9 @@ class Alternatives:
         self, curve: Curve | Enumerated, power: float, alpha: float, replicates: int
     ) -> DetectableEffect:
         """Return the smallest effect at which a curve reaches this power, and its error."""
-        search = Search(curve.at, power, 2.0**-20 * self.start, self.most, replicates)
-        solved = least_number(search, self.start)
+        solved = least_number(
+            Search(curve.at, power, 2.0**-20 * self.start, self.most, replicates), self.start
+        )
         if solved is None:
             return DetectableEffect(power, alpha, None, None, None)
         effect = solved.at
@@ -700,8 +702,9 @@ def detectable_from(
     against = Alternatives(
         release.sample, null, str(release.plan.settings.get("alternative", "two-sided"))
     )
-    curve = curve_of(query, rejection_of(query, noise, threshold), against)
-    return against.detectable(curve, power, alpha, replicates)
+    return against.detectable(
+        curve_of(query, rejection_of(query, noise, threshold), against), power, alpha, replicates
+    )
 
 
 def detectable_between(

@@ -189,6 +189,7 @@ def rank_pvalue(statistics: FloatArray) -> float:
     """Return the p-value of the first row: its smallest rank p-value, ranked among all rows."""
     exponent = np.abs(statistics).max(axis=0)
     rounded = np.round(statistics / np.where(exponent > 0, exponent, 1.0), _DIGITS)
-    ranks = [np.searchsorted(np.sort(-column), -column, side="right") for column in rounded.T]
-    least = np.min(ranks, axis=0)
+    least = np.min(
+        [np.searchsorted(np.sort(-column), -column, side="right") for column in rounded.T], axis=0
+    )
     return float(np.mean(least <= least[0]))

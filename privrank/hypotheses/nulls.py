@@ -109,10 +109,9 @@ def wanted_draws(draws: int | None, sample: Sample | Design, *, uniform: bool = 
         return check_count("draws", draws, low=19)
     if isinstance(sample, Design) and sample.offered is not None:
         return usual_draws("rankings", 8 * sample.offered.tasks, len(sample.offered.sets[-1]))
-    n = sample.nobs
-    m = len(sample.items)
-    many = uniform and sample.kind == "rankings" and are_many(n, m)
-    return FULL if many else usual_draws(sample.kind, n, m)
+    size = (sample.nobs, len(sample.items))
+    many = uniform and sample.kind == "rankings" and are_many(*size)
+    return FULL if many else usual_draws(sample.kind, *size)
 
 
 def uniform_rankings(rng: np.random.Generator, n: int, m: int) -> IntArray:
@@ -320,8 +319,9 @@ class Null:
         high = int(self.values[-1]) + 1 if high is None else max(high, low + 1)
         step = -(-(high - low) // most)
         edges = np.arange(low, high + step, step, dtype=np.int64)
-        tails = np.array([self.weights @ distribution.tail(edge - self.values) for edge in edges])
-        return edges, -np.diff(tails)
+        return edges, -np.diff(
+            [self.weights @ distribution.tail(edge - self.values) for edge in edges]
+        )
 
     def threshold(
         self, alpha: float, distribution: DiscreteLaplace, lot: float = -0.5
@@ -377,9 +377,8 @@ def monte_carlo_pvalue(statistic: float, table: FloatArray) -> float:
 
     The result is NaN if the statistic is NaN.
     """
-    if math.isnan(statistic):
-        return math.nan
-    return float((1 + np.count_nonzero(table >= statistic)) / (1 + len(table)))
+    beyond = math.nan if math.isnan(statistic) else np.count_nonzero(table >= statistic)
+    return float((1 + beyond) / (1 + len(table)))
 
 
 Probabilities = tuple[float, ...]

@@ -667,12 +667,16 @@ class DuchiBall(Protocol):
         """
         first, second = self.all_pairs.T
 
-        sides = []
-        for rows in batches(max(len(ranks), 1), len(first), _BLOCK):
-            votes = np.where(ranks[rows, first] < ranks[rows, second], 1, -1)
-            # a ranking is a vertex of the cube of votes; its bit is the side of a public hyperplane
-            # through the centre
-            sides.append((self.directions(assignments[rows]) * votes).sum(axis=1) < 0)
+        # a ranking is a vertex of the cube of votes; its bit is the side of a public hyperplane
+        # through the centre
+        sides = [
+            (
+                self.directions(assignments[rows])
+                * np.where(ranks[rows, first] < ranks[rows, second], 1, -1)
+            ).sum(axis=1)
+            < 0
+            for rows in batches(max(len(ranks), 1), len(first), _BLOCK)
+        ]
         return np.concatenate(sides).astype(np.int64)[:, None, None]
 
 

@@ -213,12 +213,14 @@ def read_ranking(
 def _named(ranking: object) -> list[tuple[str, int]]:
     """Return the names and ranks of a mapping or a sequence."""
     if isinstance(ranking, Mapping):
-        for level in ranking.values():
-            if isinstance(level, bool) or not isinstance(level, Integral) or level < 1:
-                raise ValueError(
-                    "ranking must map items to whole numbers from 1 (best). Leave out items "
-                    "without a rank."
-                )
+        if any(
+            isinstance(level, bool) or not isinstance(level, Integral) or level < 1
+            for level in ranking.values()
+        ):
+            raise ValueError(
+                "ranking must map items to whole numbers from 1 (best). Leave out items "
+                "without a rank."
+            )
         return [(str(name), int(level)) for name, level in ranking.items()]
     listed = isinstance(ranking, Sequence) and not isinstance(ranking, str | bytes)
     if not listed and not (isinstance(ranking, np.ndarray) and ranking.ndim == 1):

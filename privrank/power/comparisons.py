@@ -326,8 +326,9 @@ def different_pairs(some: int, rows: int, pairs: int, rng: np.random.Generator) 
     for place in range(rows):
         last = pairs - rows + place
         one = (drawn[:, place] * (last + 1)).astype(np.int64)
-        taken = (questions[:, :place] == one[:, None]).any(axis=1)
-        questions[:, place] = np.where(taken, last, one)
+        questions[:, place] = np.where(
+            (questions[:, :place] == one[:, None]).any(axis=1), last, one
+        )
     return questions
 
 
@@ -483,8 +484,9 @@ class BTLPower(ComparisonPower):
             return design
         version, shown = (part[self._tasks[0] < nobs] for part in self._tasks)
         offered, number = questionnaires(version, np.zeros_like(version), shown, self.answer)
-        units = np.bincount(number[np.arange(nobs) % len(number)])
-        offered = replace(offered, units=tuple(units.tolist()))
+        offered = replace(
+            offered, units=tuple(np.bincount(number[np.arange(nobs) % len(number)]).tolist())
+        )
         return replace(design, distinct_pairs=False, offered=offered)
 
     @property
@@ -621,8 +623,9 @@ class TopKPower(ComparisonPower):
     def _finds(self, release: Release, alpha: float) -> bool:
         """Return whether a fit selects the best k, and separates them if `aim` requires it."""
         result = topk.infer_topk(release, k=self.k, target=self.target)
-        right = set(result.selected) == set(result.items[: self.k])
-        return right and (self.aim == "right" or result.pvalue <= alpha)
+        return set(result.selected) == set(result.items[: self.k]) and (
+            self.aim == "right" or result.pvalue <= alpha
+        )
 
     def _effect_range(self, at: DesignPoint) -> tuple[float, float, float]:
         return 0.3, 1e-3, 4.0

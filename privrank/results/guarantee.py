@@ -312,9 +312,11 @@ def outcome_notes(release: Release) -> list[str]:
 def count_notes(release: Release, key: str = "equal counts") -> list[str]:
     """Return notes on assumptions about the pair counts."""
     pairs = release.design.pairs
-    if pairs is not None and pairs.origin == "equal":
-        return said(key, count=pairs.count[0])
-    return said("matched", release.design.matched)
+    return (
+        said(key, count=pairs.count[0])
+        if pairs is not None and pairs.origin == "equal"
+        else said("matched", release.design.matched)
+    )
 
 
 def privacy_notes(release: Release) -> list[str]:

@@ -123,10 +123,10 @@ class Budget(Ledger):
             }
             for line in account.spendings
         ]
-        for label, amounts in (("total spent", account.spent), ("remaining", account.left)):
-            lines.append(
-                {columns[0]: label} | dict(zip(totals, map("{:g}".format, amounts), strict=True))
-            )
+        lines += [
+            {columns[0]: label} | dict(zip(totals, map("{:g}".format, amounts), strict=True))
+            for label, amounts in (("total spent", account.spent), ("remaining", account.left))
+        ]
         columns = list(dict.fromkeys([*columns, *totals]))
         both = account.survey
         pure, rho = account.limits

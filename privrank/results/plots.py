@@ -92,9 +92,11 @@ def _step(rows: int) -> int:
 
 def _wrapped(labels: Sequence[str]) -> Sequence[str]:
     """Return labels in at most two lines each, if two lines fit."""
-    if len(labels) > 20:
-        return labels
-    return [textwrap.fill(label, max(24, len(label) // 2 + 8)) for label in labels]
+    return (
+        labels
+        if len(labels) > 20
+        else [textwrap.fill(label, max(24, len(label) // 2 + 8)) for label in labels]
+    )
 
 
 def _style(number: int, pooled: bool = False) -> tuple[str, str]:
