@@ -176,10 +176,16 @@ def check_count(name: str, value: object, *, low: int = 1, high: int | None = No
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer {span}, got {type(value).__name__}.")
     number = int(value)
-    if number < low or (high is not None and number > high):
-        raise ValueError(f"{name} must be {span}, got {quoted(number)}.")
-    if high is None and number > LARGEST_COUNT:
-        raise ValueError(f"{name} must be at most 2**53, got {quoted(number)}.")
+    refuse_if(
+        (
+            number < low or (high is not None and number > high),
+            f"{name} must be {span}, got {quoted(number)}.",
+        ),
+        (
+            high is None and number > LARGEST_COUNT,
+            f"{name} must be at most 2**53, got {quoted(number)}.",
+        ),
+    )
     return number
 
 
