@@ -181,17 +181,19 @@ class NoisyVotes:
         by_pair = self.fractions is not None
         if self.differences is None:
             step = float(np.asarray(self.scale * self.units))
-            gap = rank_threshold(
-                self.noise,
-                step,
-                m,
-                int(self.score_units),
-                alpha,
-                target,
-                by_pair,
-                stated=m * (m - 1) - left,
+            return np.full(
+                (m, m),
+                rank_threshold(
+                    self.noise,
+                    step,
+                    m,
+                    int(self.score_units),
+                    alpha,
+                    target,
+                    by_pair,
+                    stated=m * (m - 1) - left,
+                ),
             )
-            return np.full((m, m), gap)
         mixed, sampling = self.differences
         noise = self.noise.variance * mixed
         total = noise + (sampling if target == "population" else 0.25 * mixed * (noise > 0))

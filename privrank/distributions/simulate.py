@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from privrank.distributions.links import Link, find
-from privrank.util.arrays import FloatArray, IntArray, batches, immutable
+from privrank.util.arrays import FloatArray, IntArray, batches, immutable, readonly_copy
 from privrank.util.checks import as_numbers, check_count, check_names, check_number, refuse_if
 
 __all__ = ["PlackettLuce", "bradley_terry", "generator", "ranks_of_scores"]
@@ -126,8 +126,7 @@ class PlackettLuce:
 
     def __init__(self, worths: pd.Series | ArrayLike) -> None:
         values, items = _check_worths(worths)
-        values.setflags(write=False)
-        object.__setattr__(self, "worths", values)
+        object.__setattr__(self, "worths", readonly_copy(values))
         object.__setattr__(self, "items", items)
 
     def __repr__(self) -> str:

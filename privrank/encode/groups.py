@@ -94,12 +94,14 @@ def encode_samples(
         read_samples(view, rules, Groups(paired=paired), named=respondent is not None)
         for view, rules in opened
     ]
-    place = (
+    return _joined(
+        [encoded for (encoded,), _ in reading],
+        names,
+        secret,
         None
         if respondent is None
-        else match_respondents([texts for _, texts in reading], respondent, paired)
+        else match_respondents([texts for _, texts in reading], respondent, paired),
     )
-    return _joined([encoded for (encoded,), _ in reading], names, secret, place)
 
 
 def against_answers(
@@ -254,11 +256,14 @@ def _joined(
         (str(name), None if secret else part.sample.nobs)
         for name, part in zip(names, parts, strict=True)
     )
-    sample = replace(
-        first,
-        nobs=total if place is None else first.nobs,
-        groups=groups,
-        paired=place is not None,
-        group_column=column,
+    return EncodedGroups(
+        replace(
+            first,
+            nobs=total if place is None else first.nobs,
+            groups=groups,
+            paired=place is not None,
+            group_column=column,
+        ),
+        parts,
+        place,
     )
-    return EncodedGroups(sample, parts, place)

@@ -494,8 +494,10 @@ def encode_counts(counts: object, categories: object, *, least: int = MIN_UNITS)
             f"counts must add up to at most {LARGEST_TOTAL:,}, the limit of integer statistics. "
             f"Count in larger units."
         )
-    sample = Sample("choices", tuple(map(str, labels)), enough(int(table.sum()), least), "row", 1)
-    return EncodedSample(sample, table.astype(np.int64))
+    return EncodedSample(
+        Sample("choices", tuple(map(str, labels)), enough(int(table.sum()), least), "row", 1),
+        table.astype(np.int64),
+    )
 
 
 def sample_of_formula(

@@ -590,8 +590,11 @@ def difference_tail(
 
 def permutohedra(items: int) -> FloatArray:
     """Return public uniform points of twice the permutohedron, shape (draws, m)."""
-    draws = min(max(2**21 // items**2, 20), 20_000)
-    return public_points(PermutohedronNoise(items, 2.0**-10, 1), draws, "permutohedra")
+    return public_points(
+        PermutohedronNoise(items, 2.0**-10, 1),
+        min(max(2**21 // items**2, 20), 20_000),
+        "permutohedra",
+    )
 
 
 @lru_cache(maxsize=8)

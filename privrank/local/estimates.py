@@ -338,8 +338,11 @@ class Votes:
 
     def numbers(self, side: int) -> IntArray:
         """Return the number of votes with this value, by pair in lexicographic order."""
-        weights = np.where(self.vote == side, self.count[:, None], 0).ravel()
-        return np.bincount(self.pair.ravel(), weights, math.comb(self.items, 2)).astype(np.int64)
+        return np.bincount(
+            self.pair.ravel(),
+            np.where(self.vote == side, self.count[:, None], 0).ravel(),
+            math.comb(self.items, 2),
+        ).astype(np.int64)
 
     def concerned(self) -> IntArray:
         """Return the number of reports about either or both of two items, (m, m)."""

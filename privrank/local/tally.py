@@ -583,11 +583,14 @@ def check_protocol(release: Release) -> None:
     settings = release.plan.settings
     protocol = protocol_from_json(str(settings["protocol"]))
     gains = {protocol.gain, protocol.response.gain, settings.get(GAIN, protocol.gain)}
-    rejected = [value for name, value in settings.items() if name.startswith(REJECTED)]
     if not (
         (protocol.epsilon, protocol.items) == (release.epsilon, release.survey.items)
         and len(gains) == len({protocol.gain, protocol.response.gain})
-        and all(type(number) is int and number >= 0 for number in rejected)
+        and all(
+            type(number) is int and number >= 0
+            for name, number in settings.items()
+            if name.startswith(REJECTED)
+        )
         and settings.get("df", 1.0) in range(1, len(protocol.items))
         and len({p.step for name, p in release.parts.items() if name.startswith(STATISTIC)}) < 2
     ):

@@ -518,8 +518,11 @@ def of_rankings(n: int, m: int, xi: float) -> Statistic:
 def _sample(n: int, model: Mallows) -> NullSample:
     """Return what draws n rankings from a model, under the name of the omnibus."""
     # relabelling the items changes no distribution, so the centre is no part of the sizes
-    sizes = (n, len(model.items), table_key([model.theta]))
-    return NullSample("omnibus of a Mallows model", sizes, partial(model.rvs, n))
+    return NullSample(
+        "omnibus of a Mallows model",
+        (n, len(model.items), table_key([model.theta])),
+        partial(model.rvs, n),
+    )
 
 
 def _statistic(

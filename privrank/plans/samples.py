@@ -175,8 +175,12 @@ def plan_sample(
 
 def _noisy(statistic: Statistic, xi: float) -> PartPlan:
     """Return a statistic with its noise at a pure budget."""
-    noise = DiscreteLaplace.calibrate(statistic.sensitivity, xi)
-    return PartPlan(noise, statistic.sensitivity, xi, statistic.step)
+    return PartPlan(
+        DiscreteLaplace.calibrate(statistic.sensitivity, xi),
+        statistic.sensitivity,
+        xi,
+        statistic.step,
+    )
 
 
 def least_bias(

@@ -401,8 +401,12 @@ class Power(ABC):
                 f"{self._counted}, a larger effect, a larger epsilon or less {self.outcome}."
             )
         if varied != "effect":
-            words = self._counted if name == "nobs" else "epsilon ="
-            return Estimate(solved.at, solved.error, words=words, assumption=self._assumption)
+            return Estimate(
+                solved.at,
+                solved.error,
+                words=self._counted if name == "nobs" else "epsilon =",
+                assumption=self._assumption,
+            )
         shown = self._shown(solved.at)
         # transform the error to the shown scale by a step to the side that is in range
         side = -1.0 if solved.at + solved.error > most else 1.0

@@ -209,8 +209,10 @@ class Account:
 
     def covers(self, *more: Spending) -> bool:
         """Return whether the total covers all spendings together with `more`."""
-        sums = self._sums((*self.spendings, *more))
-        return all(s <= _exact(limit) for s, limit in zip(sums, self.limits, strict=True))
+        return all(
+            s <= _exact(limit)
+            for s, limit in zip(self._sums((*self.spendings, *more)), self.limits, strict=True)
+        )
 
     @property
     def spent(self) -> tuple[float, float]:

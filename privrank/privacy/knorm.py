@@ -33,7 +33,7 @@ from privrank.privacy.noise import (
     draw_one_each,
     geometric,
 )
-from privrank.util.arrays import AnyArray, IntArray, Rng, immutable
+from privrank.util.arrays import AnyArray, IntArray, Rng, immutable, readonly_copy
 
 SLACK = 2.0**-26
 """Privacy loss per step reserved for rounding the weights of the radius."""
@@ -110,8 +110,7 @@ class Radius:
         # log-concave: an interval of radii around the mode; beyond it the weights decrease
         support = log > -_TAIL_BITS * math.log(2.0)
         k = k[support]
-        weights = np.rint(np.exp(log[support]) * 2.0**_MASS_BITS).astype(np.int64)
-        weights.setflags(write=False)
+        weights = readonly_copy(np.rint(np.exp(log[support]) * 2.0**_MASS_BITS), np.int64)
         # a slower decay than needed is on the private side
         decay = min(
             (rate - dimension * math.log1p(1.0 / (float(k[-1]) + offset))) * (1.0 - 1e-9), 500.0

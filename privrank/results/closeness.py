@@ -456,8 +456,11 @@ class ClosenessResult(Result):
                 "no shares were released: fit choices with method='table' or details_epsilon=..."
             )
         single = [Contrast((g,)) for g in range(len(sample.groups))]
-        frame = self._compared(single, self._level(alpha)).drop(columns="other")
-        return frame.rename(columns={"difference": "share"})
+        return (
+            self._compared(single, self._level(alpha))
+            .drop(columns="other")
+            .rename(columns={"difference": "share"})
+        )
 
     @cached_result
     def _details(self) -> pd.DataFrame | None:

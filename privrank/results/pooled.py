@@ -369,8 +369,10 @@ class PooledResult(Summarised):
         >>> result.tvalues.round(2).to_dict()
         {'crimRate': 3.29, 'position': -1.46, 'socBurd': 1.2, 'culture': -2.95}
         """
-        effect = np.asarray(self.params) - self._combined(False)[3]
-        return self._series(signed_z(effect, np.asarray(self.pvalues)), "z")
+        return self._series(
+            signed_z(np.asarray(self.params) - self._combined(False)[3], np.asarray(self.pvalues)),
+            "z",
+        )
 
     @property
     def pvalues(self) -> pd.Series[float]:

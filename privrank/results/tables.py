@@ -149,11 +149,13 @@ def laid_out(
 def rank_ranges(frame: pd.DataFrame) -> pd.Series[Any]:
     """Return the printed rank sets or ranks of a frame; missing if none."""
     ends = frame[["rank_lower", "rank_upper"] if "rank_lower" in frame else ["rank", "rank"]]
-    ranges = [
-        f"{low:.0f}" if low == high else f"{low:.0f}-{high:.0f}"
-        for low, high in ends.to_numpy(dtype=float)
-    ]
-    return pd.Series(ranges, frame.index).where(ends.iloc[:, 0].notna())
+    return pd.Series(
+        [
+            f"{low:.0f}" if low == high else f"{low:.0f}-{high:.0f}"
+            for low, high in ends.to_numpy(dtype=float)
+        ],
+        frame.index,
+    ).where(ends.iloc[:, 0].notna())
 
 
 def joined(cautions: Sequence[tuple[str, Sequence[str]]]) -> list[str]:

@@ -384,13 +384,13 @@ class TopKResult(Result):
         3  0.086   1.000
         """
         k = pd.RangeIndex(1, len(self.items), name="k")
-        table = {
-            "gap": -np.diff(self._shown(self.estimate)[self._places()]),
-            "pvalue": [min(1.0, len(k) * self._separation(size)) for size in k],
-        }
-        return pd.DataFrame(table, k).sort_values(
-            ["pvalue", "gap"], ascending=[True, False], kind="stable"
-        )
+        return pd.DataFrame(
+            {
+                "gap": -np.diff(self._shown(self.estimate)[self._places()]),
+                "pvalue": [min(1.0, len(k) * self._separation(size)) for size in k],
+            },
+            k,
+        ).sort_values(["pvalue", "gap"], ascending=[True, False], kind="stable")
 
     def membership(self, tolerance: int = 0) -> pd.Series[Any]:
         """Return which items are in the top k, out of it, or undecided.
