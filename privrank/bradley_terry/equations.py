@@ -43,14 +43,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import matmul
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, kron
 
 from privrank.bradley_terry.choices import even_scores, score_function
 from privrank.bradley_terry.fit import ScoreFunction, loss_bounds
-from privrank.bradley_terry.linear import ContestPredictor, LinearPredictor, item_contrasts
+from privrank.bradley_terry.linear import LinearPredictor, item_contrasts
 from privrank.bradley_terry.paircounts import (
     Matching,
     answered_share,
@@ -60,13 +60,12 @@ from privrank.bradley_terry.paircounts import (
 )
 from privrank.bradley_terry.predictor import (
     Components,
-    instruments_of,
     item_basis,
     linear_predictor,
+    with_instruments,
 )
 from privrank.distributions.links import LOGIT
-from privrank.hypotheses.nulls import public_generator
-from privrank.hypotheses.tails import simulated
+from privrank.hypotheses.tails import public_noise, simulated
 from privrank.privacy.knorm import NetDistribution
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
 from privrank.release import names
@@ -74,7 +73,6 @@ from privrank.release.release import Release
 from privrank.release.survey import (
     INTERCEPT,
     Covariates,
-    Noise,
     PairCounts,
     equivalent_variance,
     weight_unit,
@@ -169,17 +167,6 @@ class NoiseTerm:
         turned = (ends[0] > ends[-1]) & (self.scores is not None)
         rank = np.argsort(np.lexsort((ends.max(axis=0), ends.min(axis=0), turned)))
         return drawn.take(np.add.outer(np.arange(0, self.size, len(rank)), rank).ravel(), axis=1)
-
-
-@lru_cache(maxsize=3)
-def public_noise(distribution: Noise | None, size: int, draws: int, pairs: int = 0) -> FloatArray:
-    """Return cached public draws, shape (draws, size), for pairs of items if `pairs` is not 0."""
-    generator = public_generator("errors of pairs" if pairs else "errors of worths", pairs or size)
-    if distribution is None:
-        drawn = generator.standard_normal((draws, size))
-    else:
-        drawn = simulated(distribution, (draws, size), generator)
-    return readonly_copy(drawn, np.float64)
 
 
 _NO_NOISE = NoiseTerm(DiscreteLaplace(0.0), 2.0, 1, np.full((1, 1), 0.5))
@@ -687,14 +674,9 @@ def _of_net(release: Release) -> ScoreEquations:
         counted = (*counts["matching"].by_counts, kron([[1.0, -1.0]], eye_array(m), format="csr"))
         noise = replace(noise, counts=counted)
     terms = {name: noise}
-    linear = linear_predictor(release.design, pairs)
+    linear = None
     if names.CONTEST in release.parts:
-        sums = release.parts[names.CONTEST]
-        used = instruments_of(release.design)
-        linear = replace(cast(ContestPredictor, linear), instruments=used.steps * used.unit)
-        moved = np.vstack((np.zeros((len(score), len(used.unit))), 0.5 * np.diag(used.unit)))
-        score = np.append(score, 0.5 * used.unit * sums.values)
-        terms[names.CONTEST] = NoiseTerm(sums.distribution, sums.step, len(used.unit), moved)
+        linear, score, terms[names.CONTEST] = _with_sums(release, pairs, score)
     if release.design.davidson:
         tied = release.parts[names.TIES]
         total = float((pairs.count - counts.get("surplus", 0.0)).sum())
@@ -705,6 +687,16 @@ def _of_net(release: Release) -> ScoreEquations:
         covariates is not None and covariates.cells > 1 and pairs.origin != "observed"
     )
     return _equations(release, counts, score, terms, random_pairs=random, linear=linear)
+
+
+def _with_sums(
+    release: Release, pairs: PairCounts, score: FloatArray
+) -> tuple[LinearPredictor, FloatArray, NoiseTerm]:
+    """Return the linear predictor with instruments, and the scores with their sums and noise."""
+    sums = release.parts[names.CONTEST]
+    linear, moved = with_instruments(release.design, pairs)
+    score = np.append(score, (moved @ sums.values)[len(score) :])
+    return linear, score, NoiseTerm(sums.distribution, sums.step, len(sums.values), moved)
 
 
 READERS: dict[str, Callable[[Release], ScoreEquations]] = {

@@ -401,21 +401,26 @@ def automatic_ridge(equations: ScoreEquations, penalty: float | None = None) -> 
     weights = equations.covariates.weights
     gram = weights.T @ weights
     prior = len(gram) / len(weights) / equations.function.spread**2 * gram
-    linear = equations.linear
-    square = np.zeros(0)
-    noise = 0.0
-    if isinstance(linear, ContestPredictor):
-        square = equations.pairs.count @ linear.contests**2 / total
-        if CONTEST in equations.terms:
-            sums = equations.terms[CONTEST]
-            noise = sums.variance * (sums.scores**2).sum(axis=1)[-len(square) :]
+    square, of_sums = _of_contests(equations)
     if penalty is not None:
         return penalty * _ridge(equations, prior, square / equations.function.spread**2)
     size = np.bincount(equations.pairs.first // m, equations.pairs.count, minlength=len(z))
     inner = np.asarray(nominal_information(m, 1.0, fitted) * (z.T @ (size[:, None] * z)))
     ridge = prior + equations.by_item.score_variance * gram @ pseudo_inverse(inner) @ prior
-    alone = square + noise / (fitted.mean_curvature * total)
+    alone = square + of_sums / (fitted.mean_curvature * total)
     return _ridge(equations, 0.5 * (ridge + ridge.T), alone / fitted.spread**2)
+
+
+def _of_contests(equations: ScoreEquations) -> tuple[FloatArray, FloatArray | float]:
+    """Return the mean squares of contest covariates, and the variances of noise of their scores."""
+    if not isinstance(equations.linear, ContestPredictor):
+        return np.zeros(0), 0.0
+    square = np.asarray(equations.linear.contests.T**2 @ equations.pairs.count)
+    square = square / equations.pairs.total
+    if CONTEST not in equations.terms:
+        return square, 0.0
+    sums = equations.terms[CONTEST]
+    return square, sums.variance * (sums.scores**2).sum(axis=1)[-len(square) :]
 
 
 def _ridge(

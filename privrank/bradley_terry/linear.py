@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from privrank.release.survey import PairCounts
 from privrank.util.arrays import FloatArray, IntArray, readonly_copy
-from privrank.util.solvers import inverse, solve, with_fallback
+from privrank.util.solvers import general_inverse, inverse, solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,10 +270,7 @@ class ContestPredictor(LinearPredictor):
             return super().inverse(matrix)
         size = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
         scale = np.outer(size, size)
-        found = with_fallback(
-            lambda: np.linalg.inv(matrix / scale), lambda: np.full_like(matrix, np.nan)
-        )
-        return np.asarray(found / scale)
+        return np.asarray(general_inverse(matrix / scale) / scale)
 
     def solve(self, matrix: FloatArray, right: FloatArray) -> FloatArray:
         """Return x with matrix x = right; NaN if the matrix is singular."""

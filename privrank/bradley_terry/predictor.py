@@ -189,6 +189,14 @@ def instruments_of(design: Design) -> Instruments:
     return Instruments(steps.astype(np.int64), np.where(own, 1.0 / INSTRUMENT_STEPS, unit), square)
 
 
+def with_instruments(design: Design, pairs: PairCounts) -> tuple[LinearPredictor, FloatArray]:
+    """Return the linear predictor with instruments, and the map from their sums to scores."""
+    used = instruments_of(design)
+    linear = cast(ContestPredictor, linear_predictor(design, pairs))
+    moved = np.vstack((np.zeros((linear.cells.size, len(used.unit))), 0.5 * np.diag(used.unit)))
+    return replace(linear, instruments=used.steps * used.unit), moved
+
+
 def display(design: Design) -> FloatArray:
     """Return the map from fitted to shown coefficients, shape (shown, p)."""
     facts = design.covariates or INTERCEPT

@@ -309,8 +309,8 @@ def _stacked(frame: object, columns: Sequence[str], respondent: str | None) -> p
     view = frames.open_frame(frames.with_respondent_column(frame, respondent), "frame")
     names = frames.column_names(view)
     pattern = re.escape(columns[0]).replace(re.escape(_TASK), r"(\d+)")
-    found = [re.fullmatch(pattern, str(name)) for name in names]
-    tasks = [task[1] for task in found if task]
+    named = (re.fullmatch(pattern, str(name)) for name in names)
+    tasks = [task[1] for task in named if task]
     by_task = [{name.replace(_TASK, task): name for name in columns} for task in tasks]
     used = {name for renamed in by_task for name in renamed}
     absent = columns[0] if not tasks else first_absent(used, names)

@@ -621,17 +621,21 @@ def read_patterns(
         )
         return cell, facts, units_by_pattern(cell, size, person, facts)
     contests = _read_contests(facts, keys, first_named)
-    # patterns in the order of their values, those of the contests last
-    pattern = np.zeros(len(cell), dtype=np.int64)
-    for column in (*values.T, *contests.T):
-        places = np.unique(column, return_inverse=True)[1]
-        pattern = np.unique(pattern * len(column) + places, return_inverse=True)[1]
-    examples = np.unique(pattern, return_index=True)[1]
+    pattern, examples = _numbered((*values.T, *contests.T))
     facts = replace(
         facts, cell=cell[examples], position=position[examples], contests=contests[examples]
     )
     units = units_by_pattern(pattern, size, person, facts)
     return pattern, replace(facts, units=units), units
+
+
+def _numbered(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
+    """Return numbers of the distinct rows of columns, in ascending order, and a place of each."""
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        places = np.unique(column, return_inverse=True)[1]
+        number = np.unique(number * len(column) + places, return_inverse=True)[1].astype(np.int64)
+    return number, np.unique(number, return_index=True)[1].astype(np.int64)
 
 
 def _read_contests(

@@ -40,13 +40,25 @@ from privrank.privacy.knorm import (
     tree_point,
 )
 from privrank.privacy.noise import DiscreteGaussian, DiscreteLaplace
-from privrank.util.arrays import AnyArray, BoolArray, FloatArray, batches
+from privrank.release.survey import Noise
+from privrank.util.arrays import AnyArray, BoolArray, FloatArray, batches, readonly_copy
 from privrank.util.solvers import bisect
 
 BodyDistribution = ZeroSumLaplace | PermutohedronNoise
 
 _RADII = 4000
 """Number of radii over which the distribution of a coordinate is summed."""
+
+
+@lru_cache(maxsize=3)
+def public_noise(distribution: Noise | None, size: int, draws: int, pairs: int = 0) -> FloatArray:
+    """Return cached public draws, shape (draws, size), for pairs of items if `pairs` is not 0."""
+    generator = public_generator("errors of pairs" if pairs else "errors of worths", pairs or size)
+    if distribution is None:
+        drawn = generator.standard_normal((draws, size))
+    else:
+        drawn = simulated(distribution, (draws, size), generator)
+    return readonly_copy(drawn, np.float64)
 
 
 def simulated(

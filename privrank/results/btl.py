@@ -595,9 +595,9 @@ class BTLResult(CoefficientResult):
         terms = self.params.index[: len(self.params) - len(facts.contest)]
         if not facts.contest:
             return pd.Series(dtype=np.float64, name="without")
-        found = without_contests(self._inference().equations, self.estimate)
-        shown = display(self.release.design)[: len(terms), : len(found)]
-        return pd.Series(shown @ found, index=terms, name="without")
+        plain = without_contests(self._inference().equations, self.estimate)
+        shown = display(self.release.design)[: len(terms), : len(plain)]
+        return pd.Series(shown @ plain, index=terms, name="without")
 
     def _table(self, details: bool) -> tables.Table:
         release = self.release

@@ -154,6 +154,14 @@ def inverse(matrix: FloatArray) -> FloatArray:
     return np.asarray(upper.T)
 
 
+def general_inverse(matrix: FloatArray) -> FloatArray:
+    """Return the inverse of a matrix that need not be symmetric; NaN if there is none."""
+    return with_fallback(
+        lambda: np.asarray(np.linalg.inv(matrix), dtype=np.float64),
+        lambda: np.full(matrix.shape, np.nan),
+    )
+
+
 def pseudo_inverse(matrix: FloatArray) -> FloatArray:
     """Return a generalised inverse of a covariance, for any units of variables.
 

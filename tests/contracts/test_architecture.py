@@ -502,6 +502,8 @@ def test_no_class_inherits():
     assert hypotheses == [["LinearHypotheses"]] * 2
     # choices from sets have the scores of comparisons, edge by edge, in all their uses
     assert found.pop(("bradley_terry.choices", "ChoiceScore")) == ["ScoreFunction"]
+    # contest covariates give scores another matrix than predictors
+    assert found.pop(("bradley_terry.linear", "ContestPredictor")) == ["LinearPredictor"]
     # a protocol says what is asked and which values a ranking favours; the response is one
     assert found.pop(("local.protocols", "Protocol")) == ["ABC"]
     # a number that says its error; a design whose one answer is found from all others

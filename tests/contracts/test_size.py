@@ -20,7 +20,7 @@ LAYOUT = {
     tokenize.ENDMARKER,
 }
 
-MAX_STATEMENTS, MAX_MODULES, MIN_COMMENTS = 19_000, 134, 0.025
+MAX_STATEMENTS, MAX_MODULES, MIN_COMMENTS = 19_000, 135, 0.025
 
 # Each of these was said for what has a term in the field (docs/glossary.md).
 WORDS = {

@@ -38,6 +38,7 @@ KERNELS = {
 # is kept. Fits to releases, which know no mechanisms, use them as well.
 MINIMISER = {
     "bradley_terry.fit",
+    "bradley_terry.linear",
     "bradley_terry.predictor",
     "distributions.links",
     "util.solvers",
