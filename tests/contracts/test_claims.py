@@ -59,6 +59,11 @@ def worst_pair(table):
     return parts.loc[parts["least"].idxmin()]
 
 
+def meant(table):
+    """The rows of a table whose covariates are as the model assumes."""
+    return table[table["covariate"].isin(["normal", "t3", "home", "mixed"])]
+
+
 def nearest(table):
     """The cell of a claim whose worst difference is lowest relative to its floor."""
     # tasks in one order and break-offs violate an assumption
@@ -96,6 +101,10 @@ WORST = {
     "design_weights": [
         lambda t: t[t["fit"] == "weighted"]["worst"].min(),
         lambda t: t[t["fit"] == "weighted"]["worst rate"].min(),
+    ],
+    "contests": [
+        lambda t: meant(t)["worst"].min(),
+        lambda t: meant(t)["covered gamma"].min(),
     ],
     "rare_outcomes": [lambda t: t["least"].min(), lambda t: t["floor"].min()],
     "davidson": [
