@@ -520,7 +520,7 @@ class FreeFit:
         (values, vectors) = spectrum(self.left)
         basis = vectors[:, values > 0.5]
         scatter = []
-        # an order effect, or a tie parameter, comes after the columns
+        # contest covariates, or a tie parameter, come after the columns
         for start in range(0, len(fit.fitted.coefficients) // size * size, size):
             here = slice(start, start + size)
             spread, axes = spectrum(basis.T @ fit.errors.total[here, here] @ basis)

@@ -158,7 +158,7 @@ def as_comparisons(
         take it as ``outcome="list_outcome"``. Which pairs a list compares is part of the answer,
         so models then require ``design="private"`` and respondents. A column ``order_from`` marks
         that items are in the order of `items`, because the form does not record which item was
-        named first; models then refuse an order effect. Models take the items from the ``attrs`` of
+        named first; models then refuse `contest=`. Models take the items from the ``attrs`` of
         the frame. pandas keeps these when rows are selected; after a merge, pass ``items=`` to the
         model.
 

@@ -249,7 +249,7 @@ class BTLResult(CoefficientResult):
             Whether intervals and p-values are simultaneous over all pairs (Bonferroni), under any
             dependence between pairs.
         at : mapping of str to value, optional
-            Values of the covariates. No order effect is included: neither item counts as named
+            Values of the covariates. Contest covariates are 0: neither item counts as named
             first.
 
         Returns
@@ -497,7 +497,7 @@ class BTLResult(CoefficientResult):
         rng : numpy.random.Generator, optional
             Random generator; by default one with fresh entropy.
         form : {"comparisons", "rankings"}, default "comparisons"
-            ``item1, item2, outcome`` without an order effect, and with ties only if these have a
+            ``item1, item2, outcome`` without contest covariates, and with ties only if these have a
             parameter; or ranks from the Plackett-Luce model, one row per ranking.
         at : mapping of str to value, optional
             Values of the covariates.

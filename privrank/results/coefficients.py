@@ -164,7 +164,7 @@ class CoefficientResult(Result):
 
         Items with larger worths are preferred. With covariates, the worths of the reference group
         come first. They are followed by the change of each worth per column; these changes add up
-        to zero over the items. ``first`` is the advantage of the item named first.
+        to zero over the items. Contest covariates come last.
 
         See Also
         --------
