@@ -176,6 +176,9 @@ for one in (half, fit, model.fit(epsilon=np.inf, rng=rng)):
 head(half, 16)
 
 # %% [markdown]
+# If a log has facts about single votes that were fixed before the vote and may be published, such as the lengths of the two texts, a model can compare the models at equal length ([style control](../docs/contests.md)).
+
+# %% [markdown]
 # ## For publication: secure noise
 #
 # Without `rng=` both the noise and the sample of votes come from a cryptographically secure source. The board below changes each time this page is built, and each time the fit uses more epsilon. Fit your own log once and store the result.
