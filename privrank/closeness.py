@@ -177,11 +177,10 @@ class ClosenessTest:
         labels: Labels = "public",
         paired: bool = False,
     ) -> None:
-        self._encoded: EncodedGroups | EncodedChoices
-        if isinstance(sample1, EncodedGroups | EncodedChoices):
-            self._encoded = sample1
-        else:
-            self._encoded = encode_samples(
+        self._encoded: EncodedGroups | EncodedChoices = (
+            sample1
+            if isinstance(sample1, EncodedGroups | EncodedChoices)
+            else encode_samples(
                 (sample1, sample2),
                 ("sample 1", "sample 2"),
                 items=items,
@@ -193,6 +192,7 @@ class ClosenessTest:
                 ties=ties,
                 missing=missing,
             )
+        )
 
     @classmethod
     @checks.without_weights

@@ -329,9 +329,9 @@ def load_immigration() -> Survey:
 
 def _read(name: str, **levels: tuple[str, ...]) -> pd.DataFrame:
     categorical = {column: pd.CategoricalDtype(list(values)) for column, values in levels.items()}
-    folder = files("privrank") / "data"
-    if not folder.is_dir():  # in a checkout it is next to the package
-        folder = files("privrank") / ".." / "data"
+    own = files("privrank") / "data"
+    # in a checkout it is next to the package
+    folder = own if own.is_dir() else files("privrank") / ".." / "data"
     with (folder / name).open("r", encoding="utf-8") as stream:
         return pd.read_csv(stream, dtype=categorical)
 

@@ -347,10 +347,11 @@ def total_variation(m: int, theta: float, other: float) -> float:
     b = _excess(m, np.array([low, (low + high) / 2, high])).real
     if b[1] - (b[0] + b[2]) / 2 < -50:
         return 1.0
-    if high - low < 1e-4 * high:  # the quotient of differences would cancel
-        crossing = mean(m, (low + high) / 2)
-    else:
-        crossing = m * (m - 1) / 4 - float(b[2] - b[0]) / (high - low)
+    crossing = (
+        mean(m, (low + high) / 2)  # the quotient of differences would cancel
+        if high - low < 1e-4 * high
+        else m * (m - 1) / 4 - float(b[2] - b[0]) / (high - low)
+    )
     d = np.array([math.floor(crossing)])
     return float(np.clip(distribution(m, high, d) - distribution(m, low, d), 0.0, 1.0)[0])
 

@@ -308,15 +308,15 @@ def _compared(
 ) -> pd.DataFrame:
     """Return a comparisons frame from items, outcome, respondent and count."""
     kind = pd.CategoricalDtype(list(labels))
-    columns: dict[str, Any] = {} if person is None else {"respondent": person.array}
-    columns |= {
-        "item1": pd.Categorical.from_codes(first, dtype=kind),
-        "item2": pd.Categorical.from_codes(second, dtype=kind),
-        "outcome": outcome.astype(np.float64),
-    }
-    if counts is not None:
-        columns[frames.COUNT] = counts
-    frame = pd.DataFrame(columns)
+    frame = pd.DataFrame(
+        {
+            **({} if person is None else {"respondent": person.array}),
+            "item1": pd.Categorical.from_codes(first, dtype=kind),
+            "item2": pd.Categorical.from_codes(second, dtype=kind),
+            "outcome": outcome.astype(np.float64),
+            **({} if counts is None else {frames.COUNT: counts}),
+        }
+    )
     frame.attrs[frames.DECLARED] = pd.Index(labels).tolist()
     return frame
 

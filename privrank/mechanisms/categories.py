@@ -293,7 +293,7 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     cells = ExpectedCounts(n, p)
     ruled_out = 0.0 in p
     values: tuple[Value, ...] = (partial(_whole, cells.excess), cells.cellwise_value)
-    kind = "choices"
+    kind = "rankings" if rankings else "choices"
     label = "omnibus of counted"
     if not is_uniform(p):
         label = "standardised omnibus of counted"
@@ -302,7 +302,6 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     sample: Sampler = partial(sorted_multinomial, n, p)
     sizes: tuple[int, ...] = (n, len(p), table_key(sorted(p)))
     if rankings:
-        kind = "rankings"
         sensitivity = GRID + ALLOWANCE
         values = (*values, cells.kendall_value)
         sample = partial(multinomial, n, p)
@@ -311,10 +310,8 @@ def omnibus_of(n: int, p: Probabilities, xi: float, *, rankings: bool = False) -
     counted = ruled_out and not math.isinf(xi)
     level = (_LEVEL - _COUNT_LEVEL * counted) / len(values)
     parts = [OmnibusPart(value, level) for value in values]
-    name = "omnibus"
+    name = f"omnibus with impossible {kind}" if ruled_out else "omnibus"
     label = f"{label} {kind}"
-    if ruled_out:
-        name = f"omnibus with impossible {kind}"
     if counted:
         label += " and of impossible ones"
         parts.append(OmnibusPart(cells.impossible_value, _COUNT_LEVEL))
@@ -390,18 +387,13 @@ def binomial(n: int, p: float, alternative: Alternative = "two-sided") -> Statis
             # beyond, its null distribution may be Monte Carlo
             randomised=n <= _LARGEST,
         )
-    category = 0
-    name = "count of the first category"
-    if alternative != "larger":
-        category = 1
-        name = "count of the second category"
-        p = 1.0 - p
+    first = alternative == "larger"
     return Statistic(
-        name=name,
+        name=f"count of the {'first' if first else 'second'} category",
         step=1.0,
         sensitivity=1,
-        value=partial(_count, category=category),
-        null=partial(binomial_null, n, p),
+        value=partial(_count, category=0 if first else 1),
+        null=partial(binomial_null, n, p if first else 1.0 - p),
         blind_to=("one side",),
         consistent=None,
         randomised=True,

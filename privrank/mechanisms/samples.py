@@ -410,7 +410,6 @@ def consensus_in(
 ) -> Found:
     """Return noisy pair counts or Borda totals, the order found in them, and its score."""
     values = {}
-    findings = {}
     if PAIRS in plan.parts:
         part = plan.parts[PAIRS]
         assert part.noise is not None
@@ -419,9 +418,9 @@ def consensus_in(
         variance = part.noise.variance / weight**2
         best = consensus_of(cast(Rule, plan.method), fractions, variance, tie_break)
         values[ORDER] = best.order
-        if plan.method in ("Kemeny", "EB-Kemeny"):
-            findings = best.findings
+        findings = best.findings if plan.method in ("Kemeny", "EB-Kemeny") else {}
     else:
+        findings = {}
         # an item's rank is one more than the number of items before it
         values[TOTALS] = draw(plan.parts[TOTALS], counts.sum(axis=0) + weight, rng)
         values[ORDER] = by_score(-values[TOTALS].astype(np.float64), tie_break)

@@ -596,15 +596,17 @@ def _distance(method: str, sample: Sample) -> Comparison:
     two = len(sample.sizes) == 2
     many = len(sample.items) > FEW_CATEGORIES
     sensitivity = mean_sensitivity(sizes, diameter)
-    distance = effect = None
-    if two:
-        distance = Distance(
+    effect = sensitivity if two else None
+    distance = (
+        Distance(
             (sample.sizes[0], sample.sizes[1]),
             diameter,
             len(sample.items) if statistic == "tv" else None,
             exact=statistic != "kendall",
         )
-        effect = sensitivity
+        if two
+        else None
+    )
     # two groups have one distance, which is the test and the effect at once; of many categories
     # "auto" adds single cells, which total variation averages out
     broad = method in ("auto", "permutation")

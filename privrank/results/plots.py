@@ -455,13 +455,12 @@ def differences(
     # the comparisons of an item are in adjacent rows
     frame = frame.iloc[np.argsort(pd.factorize(frame["item"])[0], kind="stable")]
     versus = frame["group"].astype(str) + " vs. " + frame["other"].astype(str)
-    heading = versus.iloc[0]
-    labels = frame["item"].astype(str)
-    pair = [str(frame[name].iloc[0]) for name in ("group", "other")]
-    if versus.nunique() > 1:
-        heading = f"{versus.nunique()} comparisons of groups"
-        pair = ["first", "second"]
-        labels = labels + ": " + versus
+    several = versus.nunique() > 1
+    heading = f"{versus.nunique()} comparisons of groups" if several else versus.iloc[0]
+    items = frame["item"].astype(str)
+    labels = items + ": " + versus if several else items
+    own = [str(frame[name].iloc[0]) for name in ("group", "other")]
+    pair = ["first", "second"] if several else own
     ax = _intervals(
         ax,
         frame.set_axis(labels),

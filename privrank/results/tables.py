@@ -349,11 +349,13 @@ class Table:
         >>> table.as_markdown().splitlines()[0]
         '**Test of Uniformity (non-private)**'
         """
-        blocks = [f"**{_markdown(self.title)}**"]
-        if self.header:
-            blocks.append(_pipes([("", ""), *self.header], "---"))
-        blocks.append(_pipes([self.columns, *self.rows], "---:"))
-        return "\n\n".join([*blocks, *map(_markdown, self._numbered())]) + "\n"
+        blocks = [
+            f"**{_markdown(self.title)}**",
+            *([_pipes([("", ""), *self.header], "---")] if self.header else []),
+            _pipes([self.columns, *self.rows], "---:"),
+            *map(_markdown, self._numbered()),
+        ]
+        return "\n\n".join(blocks) + "\n"
 
     def _numbered(self) -> list[str]:
         """Return the notes with their heading and numbers."""
