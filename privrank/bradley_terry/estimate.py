@@ -21,7 +21,7 @@ from privrank.bradley_terry.dependence import (
 )
 from privrank.bradley_terry.equations import ScoreEquations, released_total, scores_by_pattern
 from privrank.bradley_terry.fit import LOGISTIC_SCORE, EdgeLoss, ScoreFunction, Solver, fit_ridge
-from privrank.bradley_terry.linear import ContestPredictor
+from privrank.bradley_terry.linear import ContestPredictor, capped
 from privrank.bradley_terry.predictor import (
     Ridge,
     item_basis,
@@ -415,7 +415,7 @@ def _of_contests(equations: ScoreEquations) -> tuple[FloatArray, FloatArray | fl
     """Return the mean squares of contest covariates, and the variances of noise of their scores."""
     if not isinstance(equations.linear, ContestPredictor):
         return np.zeros(0), 0.0
-    square = np.asarray(equations.linear.contests.T**2 @ equations.pairs.count)
+    square = np.asarray(capped(equations.linear.contests).T ** 2 @ equations.pairs.count)
     square = square / equations.pairs.total
     if CONTEST not in equations.terms:
         return square, 0.0

@@ -519,7 +519,7 @@ def minimise(
         if step is None:
             return Minimum(x, norm, finite=False)
         # without a ridge the gradient also vanishes on the way to infinity
-        at_rest = problem.penalised or bool(np.abs(problem.linear.predict(step)).max() <= _AT_REST)
+        at_rest = problem.penalised or bool(np.abs(problem.linear.apart(step)).max() <= _AT_REST)
         if done and at_rest:
             return Minimum(x, norm)
         # halve the step until the gradient becomes shorter, or the objective falls
@@ -544,7 +544,7 @@ def minimise(
         gradient = trial_gradient
         norm = trial_norm
         taken += 1
-        if not problem.penalised and (np.abs(problem.linear.predict(x)) > problem.loss.far).any():
+        if not problem.penalised and (np.abs(problem.linear.apart(x)) > problem.loss.far).any():
             return Minimum(x, norm, finite=False)
     return Minimum(x, norm, converged=False)
 

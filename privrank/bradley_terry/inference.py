@@ -273,7 +273,8 @@ class Inference:
         # a deviation u_i of a worth moves the scores by the information of the fit
         edges = equations.linear.predict(self.fitted.coefficients)
         weights = (equations.pairs.count * equations.fitted.curvature(edges))[:, None]
-        moved = equations.linear.matrix.T @ (weights * self.free.inference.equations.linear.matrix)
+        scored = equations.linear.along(np.eye(equations.linear.size))
+        moved = scored @ (weights * self.free.inference.equations.linear.matrix)
         variances = np.repeat(self.free.scatter, equations.items - 1)
         moved = np.asarray(moved)[:, : len(variances)]
         return replace(errors, scattered=(moved * variances) @ moved.T)
@@ -418,7 +419,7 @@ class Inference:
             np.arange(len(weights))[:, None, None], columns[..., None], columns[:, None, :]
         ]
         # scale to a unit diagonal, which keeps coefficients with little information
-        units = np.sqrt(np.maximum(np.diagonal(inner, axis1=1, axis2=2), 1e-290))
+        units = np.sqrt(np.maximum(np.abs(np.diagonal(inner, axis1=1, axis2=2)), 1e-290))
         inner = inner / (units[..., None] * units[:, None, :]) + _LEAST * np.eye(columns.shape[1])
         scaled = contrasts[np.arange(len(contrasts))[:, None], columns] / units
         inner = np.broadcast_to(inner, (len(contrasts), *inner.shape[1:]))

@@ -70,6 +70,10 @@ class LinearPredictor:
         """Return the weight of each edge in combinations of scores, for each row of weights."""
         return self.predict(weights)
 
+    def apart(self, b: FloatArray) -> FloatArray:
+        """Return the predictors by which a fit is judged as finite or not."""
+        return self.predict(b)
+
     def sizes(self, edges: FloatArray) -> FloatArray:
         """Return |E|' edges."""
         if self.pairs is None:
@@ -215,6 +219,12 @@ class ContestPredictor(LinearPredictor):
         """Return E b for each row of coefficients."""
         return self._weighed(b, self.contests)
 
+    def apart(self, b: FloatArray) -> FloatArray:
+        """Return the predictors of the worths, and coefficients times usual sizes of covariates."""
+        usual = np.sqrt(np.mean(capped(self.contests) ** 2, axis=0))
+        k = self.cells.size
+        return np.append(self.cells.predict(b[:k]), usual * b[k:])
+
     def along(self, weights: FloatArray) -> FloatArray:
         """Return V weights for each row of weights."""
         return self._weighed(weights, self.instruments)
@@ -275,6 +285,14 @@ class ContestPredictor(LinearPredictor):
     def solve(self, matrix: FloatArray, right: FloatArray) -> FloatArray:
         """Return x with matrix x = right; NaN if the matrix is singular."""
         return solve(matrix, right) if self.symmetric else self.inverse(matrix) @ right
+
+
+def capped(contests: FloatArray) -> FloatArray:
+    """Return covariates with sizes of at most ten times their 99% quantile, if that is not 0."""
+    size = np.abs(contests)
+    most = 10.0 * np.quantile(size, 0.99, axis=0)
+    most = np.where(most > 0.0, most, size.max(axis=0))
+    return np.clip(contests, -most, most)
 
 
 def absolute(linear: LinearPredictor) -> LinearPredictor:

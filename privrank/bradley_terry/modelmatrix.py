@@ -168,11 +168,12 @@ def _contests(contest: object, known: Set[str], labels: Sequence[Any]) -> tuple[
     if contest is None:
         return ()
     names = tuple(name.strip() for name in contest.split("+")) if isinstance(contest, str) else ()
-    unknown = sorted({*names} - known - {FIRST})
-    if unknown or not names or len({*names}) < len(names):
+    clear = {*names} <= known ^ {FIRST}  # `first` is no column
+    if not clear or not names or len({*names}) < len(names):
         raise ValueError(
-            f"contest must be names of numeric columns of data joined by plus signs, such as "
-            f"'length + first', got {contest!r}. Compute products and powers as columns first."
+            f"contest must be different numeric columns of data joined by plus signs, such as "
+            f"'length + first', got {contest!r}. 'first' is the order of naming, so no column may "
+            f"have this name. Compute products and powers as columns first."
         )
     if {*names} & {*map(str, labels)}:
         raise ValueError(f"items must not have names of contest covariates ({contest}).")

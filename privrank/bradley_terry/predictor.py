@@ -36,6 +36,7 @@ from scipy.linalg import block_diag, helmert
 from privrank.bradley_terry.linear import (
     ContestPredictor,
     LinearPredictor,
+    capped,
     item_contrasts,
     with_ties,
 )
@@ -135,14 +136,20 @@ def check_identified(design: Design) -> None:
         return
     # collinear columns: a least eigenvalue of 0 where all have length 1
     linear = linear_predictor(design, pairs)
-    gram = (linear.worths or linear).information(np.ones(len(pairs.first)))
-    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    if spectrum(gram / np.outer(scale, scale))[0][0] < 1e-9:
+    known = _independent(linear.worths or linear)
+    if not known or (covariates.contest and not _independent(with_instruments(design, pairs)[0])):
         raise ValueError(
             f"the coefficients of '~ {covariates.described}' cannot be estimated separately from "
             "the public comparisons. Leave out covariates that repeat each other and levels that "
             "no respondent has, and count numbers from about their middle."
         )
+
+
+def _independent(linear: LinearPredictor) -> bool:
+    """Return whether the columns of the scores are linearly independent."""
+    gram = linear.spread(np.ones(linear.matrix.shape[0]))
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    return bool(spectrum(gram / np.outer(scale, scale))[0][0] >= 1e-9)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,14 +178,15 @@ def instruments_of(design: Design) -> Instruments:
     The instrument of u is u minus its least-squares projection on the differences of worths,
     clipped at 1.5 standard deviations and rounded to steps. The estimating equations are unbiased
     for any public instrument, so clipping and rounding cost efficiency alone: a normal covariate
-    loses 4% of it. A covariate of -1, 0 and 1 is its own instrument.
+    loses 4% of it. A covariate of -1, 0 and 1 is its own instrument. A few outliers have little
+    influence on the standard deviation (:func:`privrank.bradley_terry.linear.capped`).
     """
     pairs = cast(PairCounts, design.pairs)
     linear = cast(ContestPredictor, linear_predictor(design, pairs))
     k = linear.cells.size
     inner = linear.information(np.asarray(pairs.count, dtype=np.float64))
     explained = linear.cells.inverse(inner[:k, :k]) @ inner[:k, k:]
-    left = linear.contests - linear.cells.predict(explained.T)[:, linear.place].T
+    left = capped(linear.contests - linear.cells.predict(explained.T)[:, linear.place].T)
     deviation = np.sqrt(np.maximum(pairs.count @ left**2 / pairs.total, 1e-300))
     own = np.isin(linear.contests, (-1, 0, 1)).all(axis=0)
     left = np.where(own, linear.contests, left)

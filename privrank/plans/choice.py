@@ -33,6 +33,7 @@ from privrank.privacy.sensitivity import (
 from privrank.release import names
 from privrank.release.release import Mechanism, Release
 from privrank.release.survey import (
+    INTERCEPT,
     PARTS,
     QUIET,
     Design,
@@ -93,13 +94,21 @@ def requested_dependence(design: Design, epsilon: float, dependence: Dependence)
             "dependence='cluster' needs the covariance of all answers without noise: use "
             "dependence='auto', or epsilon=numpy.inf for the non-private run."
         )
+    contests = len((design.covariates or INTERCEPT).contest)
     if design.offered is None and dependence in ("auto", "cluster") and math.isinf(epsilon):
-        return "cluster"
+        many = contests and design.pairs is not None and len(design.pairs.count) > _MOST_MOMENTS
+        if many and dependence == "cluster":
+            raise ValueError(
+                f"dependence='cluster' is for at most {_MOST_MOMENTS} different comparisons, and "
+                "contest covariates make more. Use dependence='auto' or 'worst'."
+            )
+        return "worst" if many else "cluster"
     # sums of squared contributions must stay within 64 bits, and the contrasts, which exist for
     # every covariate value, within memory
     rows = design.sensitivity.effective_rows
     facts = design.covariates
-    if design.offered is None and squared_units(design) * rows**2 > 2**46:
+    # instruments multiply an answer by up to 32 steps, twice the largest weight of an item
+    if design.offered is None and squared_units(design) * (rows * (1 + 16 * contests)) ** 2 > 2**46:
         raise ValueError(
             f"max_rows={design.max_rows} is too large to measure dependence. State the length of "
             "the questionnaire, or use dependence='none'."
@@ -367,6 +376,9 @@ OUTPUT_STEP = 2.0**-30
 
 NEAREST = 2.0**-7
 """Distance of worths from grid steps, relative to ``far`` of the loss, when they are certified."""
+
+_MOST_MOMENTS = 2000
+"""Number of different comparisons up to which moments of respondents are kept, about 100 MB."""
 
 _LARGEST = 2**61
 """Statistics stay below this bound, which leaves a margin for noise in 64 bits."""
