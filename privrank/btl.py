@@ -277,9 +277,10 @@ class PrivateBTL:
                 Covariates of single comparisons, such as ``"length + first"``: numeric columns
                 with the sign for item1, which changes if the items are exchanged (the length of
                 the first text minus that of the second). ``first`` is the advantage of the item
-                that a row names first. They need ``design="public"`` and must be fixed before the
-                answer is known. Data that do not record the order of the items, winners and losers
-                included, are refused (:func:`privrank.as_comparisons` lists these forms).
+                that a row names first, which must not be the winner because of the answer. They
+                need ``design="public"`` and must be fixed before the answer is known. Data that do
+                not record the order of the items, winners and losers included, are refused
+                (:func:`privrank.as_comparisons` lists these forms).
 
         Returns
         -------

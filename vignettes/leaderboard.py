@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A private leaderboard from a log of votes
 #
-# Visitors of a website see the answers of two models and vote for the better one, as often as they like. The log contains the identity of each voter, and a voter's questions and preferences are confidential. This page turns such a log into a ranking with confidence intervals. The guarantee protects all votes of a voter, however many.
+# Visitors of a website see the answers of two models and vote for the better one, as often as they like. The log contains the identity of each voter, and a voter's questions and preferences are confidential. This page turns such a log into a ranking with confidence intervals. The guarantee protects all votes of a voter, however many. A log with public facts about each vote, such as the lengths of the two texts, can be fitted with [style control](../docs/contests.md).
 #
 # > This page uses **seeded noise**, for illustration only (see the last section). The log is simulated, so results can be compared with the true values.
 
@@ -174,9 +174,6 @@ for one in (half, fit, model.fit(epsilon=np.inf, rng=rng)):
     print(f"epsilon {one.epsilon}: standard errors: ", end="")
     print(f"sampling {parts[0]:.3f}, privacy {parts[1]:.3f}")
 head(half, 16)
-
-# %% [markdown]
-# If a log has facts about single votes that were fixed before the vote and may be published, such as the lengths of the two texts, a model can compare the models at equal length ([style control](../docs/contests.md)).
 
 # %% [markdown]
 # ## For publication: secure noise

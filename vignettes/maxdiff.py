@@ -1,7 +1,7 @@
 # %% [markdown]
 # # MaxDiff: from a CSV export to a report
 #
-# In a MaxDiff survey (best-worst scaling) each task shows a few items, and the respondent names the best and the worst of them. This page starts from the files that survey tools export and ends with a report that may be published. It reads seven usual layouts, fits worths, and states which conclusions the worths permit.
+# In a MaxDiff survey (best-worst scaling) each task shows a few items, and the respondent names the best and the worst of them. This page starts from the files that survey tools export and ends with a report that may be published. It reads six usual layouts, fits worths, and states which conclusions the worths permit.
 #
 # > This page uses **seeded noise**, for illustration only (see the last section). The answers are simulated, so the page may also show fits without privacy.
 
@@ -79,7 +79,7 @@ print(len(tasks), "tasks")
 print(tasks[["id", "offered", "offered 1", "best", "worst"]].head(2))
 
 # %% [markdown]
-# Other tools export other layouts. The next cell makes six of them from the same answers and reads each of them. All seven give the same choices. Make answers that are missing empty cells, not a word or a code such as -99. If one row per item has a single column, which marks the best by 1 and the worst by -1, name it once: `best="choice", codes={"best": 1, "worst": -1}`.
+# Other tools export other layouts. The next cell makes five of them from the same answers and reads each of them. All six give the same choices. Make answers that are missing empty cells, not words or codes. Answers may also be positions in the set (`codes="position"`). If one row per item has a single column, which marks the best by 1 and the worst by -1, name it once: `best="choice", codes={"best": 1, "worst": -1}`.
 
 # %%
 whole = pd.DataFrame(
@@ -89,10 +89,6 @@ sets = tasks[[f"offered {k}" for k in range(1, 5)]].astype(object)
 whole[shows] = sets.to_numpy()
 number = {item: k for k, item in enumerate(features, start=1)}
 codes = whole.replace(number)
-places = codes.copy()
-for name in ("best", "worst"):
-    equal = codes[shows].to_numpy() == codes[[name]].to_numpy()
-    places[name] = equal.argmax(axis=1) + 1
 long = whole.assign(task=whole.groupby("id").cumcount())
 long = long.melt(["id", "task", "best", "worst"], shows, value_name="item")
 long = long.sort_values(["id", "task", "variable"])
@@ -113,15 +109,10 @@ layouts = {
     "one row per item": (long, {"offered": "item", "task": "task"}),
     "a list in a cell": (texts, {"offered": "items", "sep": ";"}),
     "codes": (codes, {"offered": shows, "items": coded}),
-    "positions": (
-        places,
-        {"offered": shows, "items": coded, "codes": "position"},
-    ),
 }
 common = {"best": "best", "worst": "worst", "respondent": "id"}
-common |= {"items": features}
 for name, (frame, options) in layouts.items():
-    read = pr.as_choices(frame, **(common | options))
+    read = pr.as_choices(frame, **({"items": features} | common | options))
     same = all(read[c].equals(tasks[c]) for c in ("id", "best", "worst"))
     print(f"{name:21} the same choices: {same}")
 

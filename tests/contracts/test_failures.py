@@ -22,7 +22,7 @@ from scipy.linalg import LinAlgError
 
 import privrank as pr
 from privrank import btl as btl_module
-from privrank.bradley_terry import contrasts, fit, predictor
+from privrank.bradley_terry import contrasts, fit, linear
 from privrank.mechanisms.capped import GAP, capped_norm
 from privrank.results.ledger import Budget
 
@@ -338,7 +338,7 @@ def test_the_capped_norm_is_certified_whatever_fails():
 def test_errors_without_an_answer_are_missing_and_said_to_be(monkeypatch, case):
     result = btl_module.infer(run(case)[0].release)
     nothing = np.full((len(ITEMS), len(ITEMS)), np.nan)
-    monkeypatch.setattr(predictor, "inverse", lambda _: nothing)
+    monkeypatch.setattr(linear, "inverse", lambda _: nothing)
     monkeypatch.setattr(contrasts, "whitener", lambda _: lambda rows: np.full_like(rows, np.nan))
     text, other = said(result)
     assert "some standard errors, intervals or p-values are missing" in " ".join(text.split())
@@ -360,7 +360,7 @@ def test_errors_without_an_answer_are_missing_and_said_to_be(monkeypatch, case):
 @pytest.mark.parametrize("case", ["formula, public", "formula, private"])
 def test_coefficients_without_errors_say_so(monkeypatch, case):
     release = run(case)[0].release
-    monkeypatch.setattr(predictor, "inverse", lambda matrix: np.full_like(matrix, np.nan))
+    monkeypatch.setattr(linear, "inverse", lambda matrix: np.full_like(matrix, np.nan))
     result = btl_module.infer(release)
     text, other = said(result)
     assert "some standard errors, intervals or p-values are missing" in " ".join(text.split())

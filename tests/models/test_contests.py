@@ -250,6 +250,45 @@ def test_dependence_of_respondents_is_seen():
     assert result.bse_sampling["z"] > 1.15 * independent.bse_sampling["z"]
 
 
+def test_sums_of_squares_stay_within_64_bits():
+    # instruments multiply answers, so fewer answers of a respondent are allowed
+    counted = PERSON | {"counts": "c", "max_rows": 2**20, "ties": True, "contest": "z + first"}
+    data = survey(30).assign(c=2**20, id=np.arange(30))
+    with pytest.raises(ValueError, match="too large to measure dependence"):
+        model(data, **counted).fit(1.0)
+    model(data, **counted).fit(1.0, dependence="none", **SURE)
+
+
+def test_large_values_of_a_covariate_are_finite_fits():
+    rng = np.random.default_rng(0)
+    data = survey(2000, heavy=True, gamma=4.0)
+    result = model(data).fit(np.inf, penalty=0)
+    assert not result.warnings and result.params["z"] == pytest.approx(4.0, abs=0.6)
+    separated = data.assign(outcome=np.sign(data["z"]))
+    with pytest.warns(pr.PrivrankWarning, match="finite"):
+        model(separated).fit(np.inf, penalty=0, rng=rng)
+
+
+def test_a_few_outliers_do_not_shrink_the_coefficient():
+    found = []
+    for seed in range(10):
+        data = survey(1000, seed)
+        data.loc[:3, "z"] = 2000.0
+        data.loc[:3, "outcome"] = 1.0
+        found.append(model(data).fit(2.0, rng=np.random.default_rng(seed)).params["z"])
+    assert 0.3 < np.median(found) < 0.8
+
+
+def test_many_comparisons_without_privacy_have_the_largest_design_effect():
+    data = survey(3000)
+    few = model(data[:1500], **PERSON).fit(np.inf, penalty=0)
+    many = model(data, **PERSON).fit(np.inf, penalty=0)
+    assert "answers by answers" in few.release.parts
+    assert "answers by answers" not in many.release.parts and many.design_effect >= 1.0
+    with pytest.raises(ValueError, match="2000 different comparisons"):
+        model(data, **PERSON).fit(np.inf, dependence="cluster")
+
+
 def test_archives_keep_the_covariates():
     result = model(survey(), contest="z + first").fit(1.0, rng=np.random.default_rng(1))
     text = result.release.to_json()
@@ -305,7 +344,9 @@ REFUSED = {
     "private design": ({"design": "private"}, survey(), ["contest=", "design='public'"]),
     "missing": ({}, survey().assign(z=np.nan), ["finite numbers"]),
     "infinite": ({}, survey().assign(z=np.inf), ["finite numbers"]),
-    "no column": ({"contest": "length"}, survey(), ["contest must be names", "'length'"]),
+    "no column": ({"contest": "length"}, survey(), ["contest must be", "'length'"]),
+    "twice": ({"contest": "z + z"}, survey(), ["different"]),
+    "a column first": ({"contest": "first"}, survey().assign(first=1.0), ["no column may have"]),
     "product": ({"contest": "z * first"}, survey(), ["joined by plus signs"]),
     "of the items": (
         {},
