@@ -252,7 +252,7 @@ class ContestPredictor(LinearPredictor):
         return self._squared(weights, self.instruments)
 
     def _squared(self, weights: FloatArray, beside: FloatArray) -> FloatArray:
-        """Return V' diag(weights) times the matrix whose last columns are `beside`."""
+        """Return V' diag(weights) times the matrix with the given last columns."""
         if weights.ndim > 1:
             return np.stack([self._squared(row, beside) for row in weights])
         cells = self.cells.matrix.shape[0]

@@ -586,7 +586,7 @@ def _moments_of(
     expected: Expected,
     beside: tuple[IntArray, IntArray] | None,
 ) -> IntArray:
-    """Return the sums of one part; `beside` are numbers of pairs and their instruments."""
+    """Return the sums of one part, given the numbers of pairs and their instruments, if any."""
     pattern, place = np.divmod(part.pair.astype(np.int64), m * m)
     first, second = np.divmod(place, m)
     net = expected.steps * part.net - expected.answers[first, second] * part.count
