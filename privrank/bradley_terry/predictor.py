@@ -136,8 +136,11 @@ def check_identified(design: Design) -> None:
         return
     # collinear columns: a least eigenvalue of 0 where all have length 1
     linear = linear_predictor(design, pairs)
-    known = _independent(linear.worths or linear)
-    if not known or (covariates.contest and not _independent(with_instruments(design, pairs)[0])):
+    edges = len(pairs.first)
+    known = _independent(linear.worths or linear, edges)
+    if known and covariates.contest:
+        known = _independent(with_instruments(design, pairs)[0], edges)
+    if not known:
         raise ValueError(
             f"the coefficients of '~ {covariates.described}' cannot be estimated separately from "
             "the public comparisons. Leave out covariates that repeat each other and levels that "
@@ -145,9 +148,9 @@ def check_identified(design: Design) -> None:
         )
 
 
-def _independent(linear: LinearPredictor) -> bool:
-    """Return whether the columns of the scores are linearly independent."""
-    gram = linear.spread(np.ones(linear.matrix.shape[0]))
+def _independent(linear: LinearPredictor, edges: int) -> bool:
+    """Return whether the columns of the scores of edges are linearly independent."""
+    gram = linear.spread(np.ones(edges))
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     return bool(spectrum(gram / np.outer(scale, scale))[0][0] >= 1e-9)
 
